@@ -45,7 +45,7 @@ from rag_assets.pipeline.rewriter_training import rewriter_options
 from rag_assets.pipeline.settings import RewriterTrainingSettings
 from rag_assets.query import StoredTables
 from rag_assets.query.search.rewriting_rules import RuleRewriter
-from rag_assets.query.search.trained_rewriting import Form, prompt_for
+from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
 from rag_assets.training.reinforce import Penalties
 from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions, read_curves, train_rewriter
@@ -117,7 +117,7 @@ def hotpotqa(data: Path, model: Path, work: Path, options: argparse.Namespace) -
     base = knowledge_base(home)
     stored = StoredTables(home.lake, published_snapshot(home).tables)
     reward = SearchReward(base, Corpus(stored), questions, "nDCG@10", Level.DOCUMENT)
-    items = [Item(each.text, Form.KEYWORDS) for each in questions if reward.rewards(each)]
+    items = [Item(each.text, QueryForm.KEYWORDS) for each in questions if reward.rewards(each)]
     random.Random(SEED).shuffle(items)
     training, validation, held_out = items[:45], items[45:60], items[60:]
     frozen = RuleRewriter()
@@ -224,7 +224,7 @@ def speed_alone(folder: Path, questions: Sequence[str], runs: int) -> None:
             rows = []
             for number in range(runs + 1):
                 question = questions[number % len(questions)]
-                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in Form]
+                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in QueryForm]
                 began, processor = time.perf_counter(), time.process_time()
                 exported.likeliest(prompts, length)
                 rows.append((time.perf_counter() - began, time.process_time() - processor))
@@ -252,7 +252,7 @@ def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int) -
             same = words = 0
             for number in range(runs + 1):
                 question = questions[number % len(questions)]
-                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in Form]
+                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in QueryForm]
                 texts = []
                 for name, each in (("torch", torch_model), ("exported", exported)):
                     began, processor = time.perf_counter(), time.process_time()

@@ -28,7 +28,7 @@ from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.search.ranking_weights import SHIPPED, BoostedWeights, Ranking, Scorer, Weights
-from rag_assets.training.pairs import Judged, document_folds, judged_questions
+from rag_assets.training.pairs import JudgedQuestion, document_folds, judged_questions
 from rag_assets.training.query_map import learned_map
 from rag_assets.training.ranking import DEPTH, LEVELS, MEASURE, Learn, learned_weights
 from rag_assets.training.trees import learned_trees
@@ -53,7 +53,7 @@ class Set:
 
     name: str
     level: Level
-    judged: list[Judged]
+    judged: list[JudgedQuestion]
 
 
 def opened(name: str, data: Path, work: Path, questions_home: Path | None) -> tuple[Home, Level, Sequence[Question]]:
@@ -146,7 +146,7 @@ def leave_one_out(sets: Sequence[Set]) -> None:
         print(row(found.name, after, before, f"from {len(others)} questions, pull {pull}"), flush=True)
 
 
-def replace_id(judged: Judged, name: str) -> Judged:
+def replace_id(judged: JudgedQuestion, name: str) -> JudgedQuestion:
     """A question whose documents are those of its set alone."""
     return replace(judged, documents=frozenset(f"{name}/{each}" for each in judged.documents))
 
@@ -159,7 +159,7 @@ def map_curve(found: Set, home: Home, questions: Sequence[Question]) -> None:
     everything = range(len(found.judged))
     print(f"\n{found.name}: query map, {found.level} {MEASURE}", flush=True)
     for size in sizes_of(len(found.judged)):
-        searched: dict[str, Judged] = {}
+        searched: dict[str, JudgedQuestion] = {}
         unchanged = 0
         for held_out in document_folds([each.documents for each in found.judged], FOLDS):
             others = sorted(set(everything) - set(held_out))

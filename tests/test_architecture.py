@@ -57,10 +57,10 @@ def update_page_counts(lake, shards):
         update_shard(lake, [PAGE_COUNTS], shard, wanted_page_counts(lake, shard), compute, report)
     return report
 '''
-STEP_FUNCTIONS = """def _count_pages(work: Work) -> Outcome:
+STEP_FUNCTIONS = """def _count_pages(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.page_counts import update_page_counts
 
-    return Outcome(update_page_counts(work.lake, work.shards))
+    return StepOutcome(update_page_counts(work.lake, work.shards))
 
 
 def _wanted_page_counts(home: "Home", shard: str) -> Keys:

@@ -129,7 +129,7 @@ def evaluate(
     options = RunOptions(named_measures, chosen, answers or bool(judges), bool(judges))
     with progress_display() as display:
         evaluation = run(systems, questions, options, display.phase("asking questions"))
-    judged = _judged(*judging, evaluation, asks=not yes) if judging else _Judged(evaluation)
+    judged = _judged(*judging, evaluation, asks=not yes) if judging else _JudgedRun(evaluation)
     evaluation = judged.evaluation
     _export(evaluation, systems, trec, beir)
     computed = figures(evaluation)
@@ -188,7 +188,7 @@ def _evaluate_recipe(
 
     own = done.recipe.judges if done.is_written and judges is not None else ()
     chosen = tuple(Judge(each) for each in _JUDGES if each in (judges or own))
-    judged = _Judged(done.evaluation)
+    judged = _JudgedRun(done.evaluation)
     if chosen:
         options = JudgeOptions(chosen, labelled_pairs(labelled), done.recipe.baseline, repetitions)
         judged = _judged(_judge(home), options, done.evaluation, asks=asks)
@@ -224,7 +224,7 @@ def _judge(home: "Home") -> "Home":
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _JudgedRun:
     """A run with what a judge said of it, if any.
 
     Attributes:
@@ -242,7 +242,7 @@ class _Judged:
     stopped: ModelError | None = None
 
 
-def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *, asks: bool) -> _Judged:
+def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *, asks: bool) -> _JudgedRun:
     """The run as the judge sees it, after what that costs was said."""
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.judges.results import (
@@ -265,17 +265,17 @@ def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *,
     if plan.note:
         say(plan.note, err=True)
     if asks and plan.calls and sys.stdin.isatty() and not click.confirm("Go on?", default=False, err=True):
-        return _Judged(evaluation)
+        return _JudgedRun(evaluation)
     try:
         with progress_display() as display:
             judgements = judge_evaluation(language_model(judge, repeats=True), evaluation, options, display.phase)
     except ModelError as error:
-        return _Judged(evaluation, stopped=error)
+        return _JudgedRun(evaluation, stopped=error)
     tables, notes = list(judge_tables(judgements)), judge_warnings(judgements)
-    return _Judged(with_judgements(evaluation, judgements), notes, tables, judge_record(judgements))
+    return _JudgedRun(with_judgements(evaluation, judgements), notes, tables, judge_record(judgements))
 
 
-def _end_where_stopped(context: click.Context, judged: _Judged) -> None:
+def _end_where_stopped(context: click.Context, judged: _JudgedRun) -> None:
     if judged.stopped is not None:
         complain(
             f"{judged.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"

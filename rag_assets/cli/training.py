@@ -185,7 +185,7 @@ def undo(context: click.Context, what: str, questions: Path | None) -> None:
     Where a query map is in force beside the weights, the accepted questions of QUESTIONS [setting
     evaluation.questions] are asked.
     """
-    from rag_assets.pipeline.drift import take_back
+    from rag_assets.pipeline.drift import undo_learned
     from rag_assets.pipeline.measuring import accepted_questions
     from rag_assets.pipeline.opening import published_snapshot
 
@@ -193,7 +193,7 @@ def undo(context: click.Context, what: str, questions: Path | None) -> None:
     published_snapshot(home)
     asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published, note = take_back(home, LEARNED[what], asked)
+        published, note = undo_learned(home, LEARNED[what], asked)
     places = published.learned.get(LEARNED[what], ())
     now = f"{places[-1]} is in force again" if places else "the shipped one is in force"
     say(f"version {published.number}: {now}")
@@ -295,7 +295,7 @@ def tune(
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.statistics import FEW
     from rag_assets.pipeline.opening import published_snapshot
-    from rag_assets.pipeline.tuning import Budget, planned_tuning
+    from rag_assets.pipeline.tuning import TuningBudget, planned_tuning
     from rag_assets.training.adoption import shown
     from rag_assets.training.tuning import MEASURES, tuned
 
@@ -303,7 +303,7 @@ def tune(
     published_snapshot(home)
     with TemporaryDirectory(prefix="tuning-", dir=home.path) as scratch, progress_display() as display:
         report = display.phase(f"learning weights{', indexing with other passages' if passage_tokens else ''}")
-        plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
+        plan = planned_tuning(home, named_set, TuningBudget(deadline, usd), passage_tokens, Path(scratch))
         choosing, held_out = plan.choosing, plan.held_out
 
         def progress(done: int, total: int) -> None:

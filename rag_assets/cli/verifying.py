@@ -13,15 +13,15 @@ from rag_assets.cli.indexing import repair_and_index
 def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
     """Read all files of this knowledge base and name what is damaged; exit status 1 where something is."""
     from rag_assets.pipeline.repair import Repair
-    from rag_assets.store.damage import Kind
+    from rag_assets.store.damage import DamageKind
 
     home = open_home(context)
     with home.lock():
         found = Repair(home).find(thorough=True)
-        mendable = [each for each in found if each.kind is not Kind.LEARNED]
+        mendable = [each for each in found if each.kind is not DamageKind.LEARNED]
         if repair and mendable:
             repair_and_index(context, home, mendable, as_json=as_json)
-            learned = [each for each in found if each.kind is Kind.LEARNED]
+            learned = [each for each in found if each.kind is DamageKind.LEARNED]
             for each in learned:
                 complain(each)
             context.exit(1 if learned else 0)

@@ -18,8 +18,8 @@ from rag_assets.defs.partitions import (
     FULL_CHECK_TAG,
     PARTITION_TAG,
     SHARD_PARTITIONS,
+    add_shards,
     shards_of_step,
-    take_on,
 )
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.defs.retention import drop_old_runs
@@ -28,7 +28,7 @@ from rag_assets.pipeline.freshness import step_facts, unfinished_steps
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import language_model
-from rag_assets.pipeline.steps import STEPS, Outcome, Step, Work
+from rag_assets.pipeline.steps import STEPS, Step, StepOutcome, StepWork
 from rag_assets.store.incremental import clear_shard, clear_whole
 from rag_assets.store.lake import WHOLE
 from rag_assets.store.snapshots import Snapshot
@@ -64,7 +64,7 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
                 outcome, facts = _cleared(work, step), StepFacts(_OFF)
             else:
                 if step.further is not None:
-                    work = _taken_on(context, step, work)
+                    work = _with_further_shards(context, step, work)
                 with model_facts(base, step, context.run.run_id, work.shards) as facts:
                     outcome = step.update(work)
         for table in step.tables:
@@ -78,7 +78,9 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
     return run
 
 
-def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, step: Step, progress: Progress) -> Work:
+def _work(
+    context: dg.AssetExecutionContext, home: HomeResource, base: Home, step: Step, progress: Progress
+) -> StepWork:
     run_id, listing, every = context.run.run_id, None, False
     model = language_model(base, run_id) if step.writer(base) != "extractive" else ExtractiveModel()
     if not step.reads and step.sharded:  # it reads the sources
@@ -88,7 +90,7 @@ def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, ste
             context.log.warning(problem)
         # a person chooses shards, not all that changed
         every = not {BACKFILL_TAG, PARTITION_TAG} & context.run.tags.keys()
-    return Work(
+    return StepWork(
         base,
         base.lake,
         shards_of_step(context) if step.sharded else [WHOLE],
@@ -101,24 +103,24 @@ def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, ste
     )
 
 
-def _taken_on(context: dg.AssetExecutionContext, step: Step, work: Work) -> Work:
+def _with_further_shards(context: dg.AssetExecutionContext, step: Step, work: StepWork) -> StepWork:
     """The work of a step with the shards that it takes on."""
     assert step.further is not None
     more = step.further(work)
     if more and step.reads:  # other runs see to theirs
         more -= shards_of_other_runs(context.instance, context.run.run_id)
-    return replace(work, shards=take_on(context, more))
+    return replace(work, shards=add_shards(context, more))
 
 
-def _cleared(work: Work, step: Step) -> Outcome:
+def _cleared(work: StepWork, step: Step) -> StepOutcome:
     """Empty the tables of a step that is switched off."""
     if step.sharded:
-        return Outcome(clear_shard(work.lake, step.tables, work.shards))
+        return StepOutcome(clear_shard(work.lake, step.tables, work.shards))
     clear_whole(work.lake, step.tables)
-    return Outcome()
+    return StepOutcome()
 
 
-def _served(context: dg.AssetExecutionContext, base: Home, step: Step, outcome: Outcome) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def _served(context: dg.AssetExecutionContext, base: Home, step: Step, outcome: StepOutcome) -> dg.MaterializeResult:  # type: ignore[type-arg]
     if step.sharded:
         for shard, count in outcome.counts.items():
             show_partition(context, step.asset, shard, {"dagster/partition_row_count": count})

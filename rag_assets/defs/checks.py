@@ -13,14 +13,14 @@ from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, 
 from rag_assets.parsing.incomplete import document_failures, incomplete_documents
 from rag_assets.pipeline.freshness import all_stand_ins
 from rag_assets.pipeline.gate import Gate
-from rag_assets.pipeline.steps import Step, Work
+from rag_assets.pipeline.steps import Step, StepWork
 from rag_assets.store.lake import WHOLE
 
 _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class _Found:
+class _CheckResult:
     """What a check found, under the names that Dagster gives it."""
 
     passed: bool
@@ -29,8 +29,8 @@ class _Found:
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
 
 
-def _of_problems(problems: Sequence[str], severity: dg.AssetCheckSeverity) -> _Found:
-    return _Found(not problems, "; ".join(problems[:_SHOWN]) or None, {"problems": len(problems)}, severity)
+def _of_problems(problems: Sequence[str], severity: dg.AssetCheckSeverity) -> _CheckResult:
+    return _CheckResult(not problems, "; ".join(problems[:_SHOWN]) or None, {"problems": len(problems)}, severity)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Check:
     asset: str
     name: str
     description: str
-    find: Callable[[Work], _Found]
+    find: Callable[[StepWork], _CheckResult]
 
     @property
     def spec(self) -> dg.AssetCheckSpec:
@@ -59,7 +59,7 @@ def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
     return [check.spec for check in _checks(step)]
 
 
-def step_checks(work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
+def step_checks(work: StepWork, step: Step) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that a step ends with."""
     for check in _checks(step):
         yield dg.AssetCheckResult(asset_key=check.asset, check_name=check.name, **vars(check.find(work)))
@@ -95,19 +95,19 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
     """Whether a version is as good as the one before, by accepted questions."""
     verdict = gate.verdict
     if verdict is None:
-        return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=gate.told)
+        return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=gate.summary)
     means = {name: sum(values.values()) / len(values) for name, values in verdict.scores.items() if values}
     lost = [str(each) for each in verdict.regressions]
     return dg.AssetCheckResult(
         check_name=ACCEPTED.name,
         passed=not verdict.held,
         severity=dg.AssetCheckSeverity.ERROR if problem else dg.AssetCheckSeverity.WARN,
-        description=problem or gate.told,
+        description=problem or gate.summary,
         metadata={**means, "worse": len(lost), "questions": lost[:200]},
     )
 
 
-def _failed_share(work: Work) -> _Found:
+def _failed_share(work: StepWork) -> _CheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
     base = work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
@@ -116,20 +116,20 @@ def _failed_share(work: Work) -> _Found:
     causes = base.lake.read(PARSE_FAILURES, columns=["document_id", "cause"]).to_pylist()
     cause_of = {row["document_id"]: row["cause"] for row in reversed(causes)}
     named = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed]
-    return _Found(
+    return _CheckResult(
         share <= base.settings.operation.failed_share,
         f"{len(failed)} of {documents.num_rows} documents failed: " + "; ".join(named[:_SHOWN]),
         {"failed": len(failed), "share": share, "documents": named[:200]},
     )
 
 
-def _pages_read(work: Work) -> _Found:
+def _pages_read(work: StepWork) -> _CheckResult:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
     base = work.home
     incomplete = incomplete_documents(base.lake)
     above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
     named = [str(each) for each in incomplete]
-    return _Found(
+    return _CheckResult(
         not above,
         f"{len(named)} documents are not read in full: " + "; ".join(named[:_SHOWN]),
         {
@@ -140,14 +140,14 @@ def _pages_read(work: Work) -> _Found:
     )
 
 
-def _files_readable(work: Work) -> _Found:
+def _files_readable(work: StepWork) -> _CheckResult:
     """Warns of documents that are kept as they were because their file can no longer be read."""
     failures = document_failures(work.lake)
     problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
     return _of_problems(problems, dg.AssetCheckSeverity.WARN)
 
 
-def _calls_answered(work: Work) -> _Found:
+def _calls_answered(work: StepWork) -> _CheckResult:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
     base = work.home
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
@@ -156,14 +156,14 @@ def _calls_answered(work: Work) -> _Found:
     failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed) / max(1, calls.num_rows)
     named = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed]
-    return _Found(
+    return _CheckResult(
         share <= base.settings.operation.failed_share,
         f"{len(failed)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(named[:_SHOWN]),
         {"failed": len(failed), "share": share, "calls": calls.num_rows},
     )
 
 
-def _sources_reachable(work: Work) -> _Found:
+def _sources_reachable(work: StepWork) -> _CheckResult:
     """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
     return _of_problems([*work.listing.unreachable.values()], dg.AssetCheckSeverity.ERROR)
 
@@ -183,7 +183,7 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
         )
 
 
-def _few_stand_ins(work: Work) -> _Found:
+def _few_stand_ins(work: StepWork) -> _CheckResult:
     """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
 
     Of tables that are made as a whole it is the share of rows.
@@ -197,7 +197,7 @@ def _few_stand_ins(work: Work) -> _Found:
         for name, each in found.items()
     }
     named = [f"{name}: {each.count} ({each.reasons}), {shares[name]:.0%}" for name, each in found.items()]
-    return _Found(
+    return _CheckResult(
         all(share <= base.settings.operation.failed_share for share in shares.values()),
         "; ".join(named) or None,
         {"stand_ins": sum(each.count for each in found.values()), "share": max(shares.values(), default=0.0)},

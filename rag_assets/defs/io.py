@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import Table, VectorTable
 from rag_assets.models.accounts.ledger import NOTES
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.steps import Outcome, Shown, Step, Work
+from rag_assets.pipeline.steps import Step, StepOutcome, StepWork, TableDisplay
 from rag_assets.store.incremental import ShardReport, stand_ins
 from rag_assets.store.lake import Lake
 from rag_assets.text.plain import markdown_table
@@ -93,7 +93,7 @@ class StepFacts:
 
 
 def table_result(
-    context: dg.AssetExecutionContext, step: Step, table: Table, work: Work, outcome: Outcome, facts: StepFacts
+    context: dg.AssetExecutionContext, step: Step, table: Table, work: StepWork, outcome: StepOutcome, facts: StepFacts
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Result of a step for one of its tables.
 
@@ -111,7 +111,7 @@ def table_result(
     run = facts.run.get(table.name, {})
     if report is None:
         return dg.MaterializeResult(asset_key=table.name, metadata={**metadata, **run})
-    shown, counts = step.shown.get(table.name, Shown()), report.row_counts.get(table.name, {})
+    shown, counts = step.shown.get(table.name, TableDisplay()), report.row_counts.get(table.name, {})
     for shard in work.shards:
         figures = {"dagster/partition_row_count": counts.get(shard, 0), **_figures(report.of(shard))}
         figures |= facts.shards.get((table.name, shard), {})

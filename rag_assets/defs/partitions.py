@@ -64,7 +64,7 @@ def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
     return sorted({*context.partition_keys, *taken_on})
 
 
-def take_on(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[str]:
+def add_shards(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[str]:
     """Have this step and the later ones of the run work on further shards.
 
     Returns:

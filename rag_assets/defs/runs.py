@@ -144,7 +144,7 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
         file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
         file.flush()
-        with _told(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
+        with _instance_errors(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
 
 
@@ -154,7 +154,7 @@ def _states(configuration: str, *entries: str) -> bool:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _instance_errors(folder: Path) -> Iterator[None]:
     """Say in one line that an instance cannot be used.
 
     Raises:

@@ -85,7 +85,7 @@ class _Page:
 
 
 @dataclass(frozen=True)
-class _Named:
+class _NamedEvidence:
     """What evidence names.
 
     Attributes:
@@ -138,25 +138,25 @@ class Corpus:
         pages = self._pages({key for name in placed | parted for key in documents[name].keys})
         return {question.id: self._target(question, documents, pages) for question in asked}
 
-    def _documents(self, named: str) -> _Named:
+    def _documents(self, named: str) -> _NamedEvidence:
         """Documents that a path or an id means: those whose path it ends with, or that end with it; else by the name
         alone.
         """
         named = unicodedata.normalize("NFC", named)
         if named in self._facts:
-            return _Named((named,))
+            return _NamedEvidence((named,))
         if keys := self._by_word.get(spaceless(named)):  # as files of TREC and BEIR write ids
-            return _Named(tuple(keys))
+            return _NamedEvidence(tuple(keys))
         if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(spaceless(match[1]))):
-            return _Named(tuple(keys), part=spaceless(named))
+            return _NamedEvidence(tuple(keys), part=spaceless(named))
         path = PurePosixPath(named)
         candidates = self._by_name.get(path.name, [])
         shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
         whole = [key for key, count in shared.items() if count >= min(len(path.parts), key.count("/"))]
         if not candidates:
-            return _Named(tuple(self._by_stem.get(named, ())))
+            return _NamedEvidence(tuple(self._by_stem.get(named, ())))
         longest = max(shared[key] for key in whole or candidates)
-        return _Named(tuple(key for key in whole or candidates if shared[key] == longest), moved=not whole)
+        return _NamedEvidence(tuple(key for key in whole or candidates if shared[key] == longest), moved=not whole)
 
     def _pages(self, documents: Collection[str]) -> dict[str, list[_Page]]:
         """Pages of documents with their passages, in order."""
@@ -173,7 +173,9 @@ class Corpus:
             by_id[row["page_id"]].passages.append(passage)
         return pages
 
-    def _target(self, question: Question, documents: Mapping[str, _Named], pages: Mapping[str, list[_Page]]) -> Target:
+    def _target(
+        self, question: Question, documents: Mapping[str, _NamedEvidence], pages: Mapping[str, list[_Page]]
+    ) -> Target:
         """Pieces of the evidence of one question."""
         places = {each: self._places(each, documents[each.document], pages) for each in question.evidence}
         gone = tuple(
@@ -197,7 +199,7 @@ class Corpus:
         return Target(ways, missing, gone, self._facts[first] if first else None)
 
     def _places(
-        self, evidence: Evidence, documents: _Named, pages: Mapping[str, list[_Page]]
+        self, evidence: Evidence, documents: _NamedEvidence, pages: Mapping[str, list[_Page]]
     ) -> dict[Level, frozenset[str]]:
         """By level, the ids that hold one piece of evidence."""
         if documents.part is not None:

@@ -79,7 +79,7 @@ def report_page(
 
 def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iterator[str]:
     def worst(question: Question) -> float:
-        values = [_standing(evaluation.results[each][question.id], level, measure) for each in evaluation.systems]
+        values = [_score(evaluation.results[each][question.id], level, measure) for each in evaluation.systems]
         return min((value for value in values if not math.isnan(value)), default=2.0)
 
     shown = sorted(evaluation.questions, key=worst)[:QUESTIONS_SHOWN]
@@ -88,7 +88,7 @@ def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iter
         marks = "".join(
             f" <span class={_CLASSES.get(value, 'dim')}>{_text(system)} {value:.2f}</span>"
             for system in evaluation.systems
-            if not math.isnan(value := _standing(evaluation.results[system][question.id], level, measure))
+            if not math.isnan(value := _score(evaluation.results[system][question.id], level, measure))
         )
         kind = " · ".join(filter(None, (question.id, question.type, question.language)))
         yield f'<details id="q-{_text(question.id)}"><summary>{_text(question.text)} '
@@ -99,7 +99,7 @@ def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iter
         yield "</details>\n"
 
 
-def _standing(result: QuestionResult, level: str, measure: str) -> float:
+def _score(result: QuestionResult, level: str, measure: str) -> float:
     """How well a question did: by its results, or where these are not judged, by its answer."""
     value = result.values.get(level, {}).get(measure, math.nan)
     return result.values.get(ANSWER, {}).get("correct", math.nan) if math.isnan(value) else value

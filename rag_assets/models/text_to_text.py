@@ -44,7 +44,7 @@ def training_library(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Written:
+class BatchOutput:
     """What a model wrote for a batch of prompts.
 
     Attributes:
@@ -104,7 +104,7 @@ class TextToText:
         self.module.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def write(self, prompts: Sequence[str], most_tokens: int, samples: int = 0) -> Written:
+    def write(self, prompts: Sequence[str], most_tokens: int, samples: int = 0) -> BatchOutput:
         """Write the likeliest text a prompt, token by token; or sample several from the model's distribution, by
         torch's generator.
         """
@@ -118,7 +118,7 @@ class TextToText:
         ended = (ids == self.tokenizer.eos_token_id).long().cumsum(1)
         within = (ended - (ids == self.tokenizer.eos_token_id).long()) == 0
         texts = self.tokenizer.batch_decode(ids * within + self.tokenizer.pad_token_id * ~within, True)
-        return Written(
+        return BatchOutput(
             [_first_line(text) for text in texts], ids.masked_fill(~within, _IGNORED), within.sum(1).tolist()
         )
 
@@ -141,7 +141,7 @@ class TextToText:
 
         Args:
             prompts: One a text.
-            targets: The texts, see `Written`.
+            targets: The texts, see `BatchOutput`.
             forward: Stands in for the model where it is wrapped, as for several GPUs.
         """
         forward, encoded = forward or self.module, self._encoded(prompts)

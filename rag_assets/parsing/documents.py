@@ -153,7 +153,7 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     return digest(content.sha256, _extension(file.document_id), code, *sizes)
 
 
-def documents_to_try_again(lake: Lake, limits: ParsingLimits, passwords: Passwords = NO_PASSWORDS) -> dict[str, str]:
+def documents_to_retry(lake: Lake, limits: ParsingLimits, passwords: Passwords = NO_PASSWORDS) -> dict[str, str]:
     """Stored documents that failed by a limit which is higher now, or for want of a password that is there now.
 
     Returns:

@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot
-    from rag_assets.training.pairs import Judged
+    from rag_assets.training.pairs import JudgedQuestion
 
-    Plain = Callable[[], list[Judged]]  # the questions, searched without a query map
+    Plain = Callable[[], list[JudgedQuestion]]  # the questions, searched without a query map
 
 _UNTOLD, _TOO_FEW = "cannot be told", "too few questions to tell"
 _SEARCH_MEASURE = "nDCG@10"  # of rewriters that were trained to raise F1 of answers: no answer is paid for here
@@ -90,7 +90,7 @@ class _Look:
 
     def __str__(self) -> str:
         changes = ", ".join(f"{each.measure} {shown(each.difference)}" for each in self.proofs)
-        if _tell(self.unseen, self.groups):
+        if _are_enough(self.unseen, self.groups):
             return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
         on, needed = f"on {counted(self.groups, 'document')}", f"{FEW} on {LEAST_GROUPS} are needed"
         if not self.proofs:
@@ -133,7 +133,7 @@ def bring_into_force(
             asked = _accepted(home, questions)
         except QueryError as error:
             return f"{before}, and there are no questions to look again: {error}"
-        checked, note = settled(home, version, asked, (name,), stores=False)
+        checked, note = without_worse(home, version, asked, (name,), stores=False)
         is_told = not any(each in note for each in (_UNTOLD, _TOO_FEW))
         return "" if checked == version and is_told else f"{before}: {note}"
 
@@ -149,7 +149,7 @@ def bring_into_force(
     return version, problem, "".join(notes)
 
 
-def take_back(home: "Home", name: str, questions: "Sequence[Question] | None" = None) -> "tuple[Snapshot, str]":
+def undo_learned(home: "Home", name: str, questions: "Sequence[Question] | None" = None) -> "tuple[Snapshot, str]":
     """Go back to what was in force before; to be done under the lock of the home.
 
     Args:
@@ -179,7 +179,7 @@ def _without_worse_map(
     if name != WEIGHTS_ASSET or (places := version.learned.get(MAP_ASSET)) is None:
         return version
     try:
-        version, note = settled(home, version, _accepted(home, questions), (MAP_ASSET,))
+        version, note = without_worse(home, version, _accepted(home, questions), (MAP_ASSET,))
     except (ModelError, QueryError, StoreError) as error:
         note = f"{MAP_ASSET}: {_UNTOLD}: {error}"
     stays = "; it stays in force" if version.learned.get(MAP_ASSET) == places else ""
@@ -187,7 +187,7 @@ def _without_worse_map(
     return version
 
 
-def settled(
+def without_worse(
     home: "Home",
     candidate: "Snapshot",
     questions: "Sequence[Question]",
@@ -214,9 +214,9 @@ def settled(
     """
     plain = cache(partial(_judged, home, candidate, questions, None))
     looks = {
-        WEIGHTS_ASSET: partial(_settled_weights, plain=plain, stores=stores),
-        MAP_ASSET: partial(_settled_map, questions=questions, plain=plain, stores=stores),
-        REWRITER_MODEL: partial(_settled_rewriter, questions=questions, stores=stores),
+        WEIGHTS_ASSET: partial(_weights_not_worse, plain=plain, stores=stores),
+        MAP_ASSET: partial(_map_not_worse, questions=questions, plain=plain, stores=stores),
+        REWRITER_MODEL: partial(_rewriter_not_worse, questions=questions, stores=stores),
     }
     notes, problems = [], learning_problems(home, candidate, names)
     for name in names:
@@ -247,13 +247,13 @@ def _look(basis: Basis | None, asked: Asked, proved: Sequence[Callable[[Sequence
     proofs, count, of = measured(
         [] if basis is None else [at for at, each in enumerate(asked) if not basis.knows(*each)]
     )
-    if not _tell(count, of):
+    if not _are_enough(count, of):
         proofs, *all_asked = measured(range(len(asked)))
-        proofs = proofs if _tell(*all_asked) else ()
+        proofs = proofs if _are_enough(*all_asked) else ()
     return _Look(proofs, count, of)
 
 
-def _tell(questions: int, groups: int) -> bool:
+def _are_enough(questions: int, groups: int) -> bool:
     """Whether so many questions, on so many groups of documents, tell anything."""
     return questions >= FEW and groups >= LEAST_GROUPS
 
@@ -282,7 +282,7 @@ def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tupl
     return "", looks
 
 
-def _settled_places(
+def _places_not_worse(
     snapshot: "Snapshot", name: str, look: Callable[[str], _Look | None], *, stores: bool
 ) -> "tuple[Snapshot, str]":
     """A version with the newest place that holds, of what is one whole."""
@@ -298,7 +298,7 @@ def _settled_places(
 
 def _judged(
     home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", query_map: QueryMap | None
-) -> "list[Judged]":
+) -> "list[JudgedQuestion]":
     from rag_assets.training.pairs import judged_questions
 
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
@@ -307,7 +307,7 @@ def _judged(
     )
 
 
-def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain", *, stores: bool) -> "tuple[Snapshot, str]":
+def _weights_not_worse(home: "Home", snapshot: "Snapshot", plain: "Plain", *, stores: bool) -> "tuple[Snapshot, str]":
     """A version with weights that are no worse than those shipped, for passages, pages and documents by themselves.
 
     They are measured without the query map, as they were learned.
@@ -388,7 +388,7 @@ def _places(
     return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis, is_mixed=True)
 
 
-def _settled_map(
+def _map_not_worse(
     home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", plain: "Plain", *, stores: bool
 ) -> "tuple[Snapshot, str]":
     """A version with a map of query vectors that is no worse than none, by the weights in force."""
@@ -415,10 +415,10 @@ def _settled_map(
 
         return _look(basis_of(home.path, place), asked, [partial(proved, level) for level in LEVELS])
 
-    return _settled_places(snapshot, MAP_ASSET, look, stores=stores)
+    return _places_not_worse(snapshot, MAP_ASSET, look, stores=stores)
 
 
-def _settled_rewriter(
+def _rewriter_not_worse(
     home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", *, stores: bool
 ) -> "tuple[Snapshot, str]":
     """A version with a trained rewriter that is no worse than the one without training."""
@@ -456,6 +456,6 @@ def _settled_rewriter(
 
     try:
         before = values(frozen)
-        return _settled_places(snapshot, REWRITER_MODEL, look, stores=stores)
+        return _places_not_worse(snapshot, REWRITER_MODEL, look, stores=stores)
     except ModelError as error:  # as where the budget is spent
         return snapshot, f"{REWRITER_MODEL}: {_UNTOLD}: {error}"

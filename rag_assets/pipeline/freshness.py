@@ -12,7 +12,7 @@ from typing import Any
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.steps import FACTS, STEPS, Step, shards_to_weigh_again, steps_in_use
+from rag_assets.pipeline.steps import FACTS, STEPS, Step, shards_with_outdated_boilerplate, steps_in_use
 from rag_assets.sources.changes import Changes, Listing, find_changes
 from rag_assets.store.damage import serving_as_noted
 from rag_assets.store.incremental import StandIns, finished, stand_ins
@@ -165,15 +165,15 @@ def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, ea
 
 def _asked_again(home: Home) -> Iterator[Stale]:
     """Rows that ask to be made again, whatever code and settings say."""
-    from rag_assets.parsing.documents import documents_to_try_again
+    from rag_assets.parsing.documents import documents_to_retry
     from rag_assets.store.lake import shard_of
 
     again: dict[str, set[str]] = {}
-    for document, reason in documents_to_try_again(home.lake, home.options.parsing, home.options.passwords).items():
+    for document, reason in documents_to_retry(home.lake, home.options.parsing, home.options.passwords).items():
         again.setdefault(reason, set()).add(shard_of(document))
     for reason, shards in sorted(again.items()):
         yield Stale("parse", reason, tuple(sorted(shards)))
-    if shards := shards_to_weigh_again(home):
+    if shards := shards_with_outdated_boilerplate(home):
         yield Stale("summarize_pages", "other lines are common", tuple(sorted(shards)))
     if home.language_model_name == "extractive":
         return

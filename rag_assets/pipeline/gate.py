@@ -46,14 +46,14 @@ class Regression:
     changes: Mapping[str, tuple[float, float]]
 
     def __str__(self) -> str:
-        told = ", ".join(
+        changes = ", ".join(
             f"{measure} {before:.2f} before, {after:.2f} now" for measure, (before, after) in self.changes.items()
         )
-        return f"{self.question_id} ({told}): {self.text}"
+        return f"{self.question_id} ({changes}): {self.text}"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateVerdict:
     """What was measured of a version.
 
     Attributes:
@@ -103,14 +103,14 @@ class Gate:
 
     def __init__(self, home: "Home", overridden_by: str | None = None) -> None:
         self.overridden_by = overridden_by
-        self.verdict: Verdict | None = None
+        self.verdict: GateVerdict | None = None
         self._home = home
         self._settings = home.settings.evaluation
         self._runs: list[tuple[Evaluation, int | None]] = []  # with the version; None of the candidate
         self._problem = ""  # why nothing was measured
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was found, and who published a version all the same, in words."""
         unmeasured = f"not measured: {self._problem}" if self._problem else "not measured"
         found = unmeasured if self.verdict is None else str(self.verdict)
@@ -132,7 +132,7 @@ class Gate:
         drift = ""
         try:
             learned = candidate.learned
-            candidate, drift = self._settled(candidate)
+            candidate, drift = self._without_drift(candidate)
             self.verdict = self._compared(candidate, current, has_dropped=candidate.learned != learned)
         except RagAssetsError as error:
             if self.overridden_by is None:
@@ -168,7 +168,7 @@ class Gate:
 
         rows = [row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE]
         known = {(row["version"], row["mode"], row["set_digest"]) for row in rows}
-        if version is None and rows and rows[0]["version"] is None and rows[0]["warnings"] == [self.told]:
+        if version is None and rows and rows[0]["version"] is None and rows[0]["warnings"] == [self.summary]:
             return  # it was held back before
         mode = self._home.settings.search.ask_mode
         options = RunOptions(("R@5",), (Level.PASSAGE,))
@@ -176,18 +176,18 @@ class Gate:
             if number is not None and (number, run.systems[0], set_digest(run.questions)) in known:
                 continue
             again = f"measured when the next version was compared with version {number}"
-            notes = [self.told if number is None else again]
+            notes = [self.summary if number is None else again]
             versions = dict.fromkeys(run.systems, version if number is None else number)
             record(self._home, run, figures(run), versions, self._settings.questions, GATE, notes)
 
-    def _settled(self, candidate: "Snapshot") -> "tuple[Snapshot, str]":
+    def _without_drift(self, candidate: "Snapshot") -> "tuple[Snapshot, str]":
         """The version without what was learned and is worse than doing without now, and how it all does, in words."""
         questions = self._questions() if any(candidate.learned.values()) else []
         if not questions:
             return candidate, ""
-        from rag_assets.pipeline.drift import settled
+        from rag_assets.pipeline.drift import without_worse
 
-        chosen, drift = settled(self._home, candidate, questions)
+        chosen, drift = without_worse(self._home, candidate, questions)
         if chosen != candidate:
             _log.warning("%s", drift)
         return chosen, drift
@@ -200,7 +200,7 @@ class Gate:
 
         return [each for each in read_questions(self._settings.questions) if not each.draft]
 
-    def _compared(self, candidate: "Snapshot", current: "Snapshot | None", *, has_dropped: bool) -> Verdict | None:
+    def _compared(self, candidate: "Snapshot", current: "Snapshot | None", *, has_dropped: bool) -> GateVerdict | None:
         """How a version compares with the one that readers see.
 
         Args:
@@ -217,8 +217,8 @@ class Gate:
             before = replace(self._before(replace(current, learned=candidate.learned), questions), run=None)
         else:
             before = self._before(current, questions) if current is not None else _Measurement({})
-        told = ((before.run, current.number if current else None), (after.run, None))
-        self._runs = [(run, number) for run, number in told if run is not None]
+        summary = ((before.run, current.number if current else None), (after.run, None))
+        self._runs = [(run, number) for run, number in summary if run is not None]
         return _verdict(questions, before, after)
 
     def _before(self, current: "Snapshot", questions: "list[Question]") -> _Measurement:
@@ -286,7 +286,7 @@ class Gate:
         return _Measurement(scores, failures, gone, run)
 
 
-def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> Verdict:
+def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> GateVerdict:
     held, notes = False, []
     lost: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for name, now_reached in after.scores.items():
@@ -313,7 +313,7 @@ def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurem
         notes.append(f"not asked, as the document or quote is gone: {of}: {named}{more}")
     if failures := {**before.failures, **after.failures}:
         notes.append(f"not compared: {counted(len(failures), 'answer')}: {next(iter(failures.values()))}")
-    return Verdict(after.scores, held, tuple(regressions), "; ".join(notes))
+    return GateVerdict(after.scores, held, tuple(regressions), "; ".join(notes))
 
 
 def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, str]:

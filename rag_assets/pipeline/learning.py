@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot
-    from rag_assets.training.pairs import Judged
+    from rag_assets.training.pairs import JudgedQuestion
 
 Progress = Callable[[int, int], None]
 TREES = "trees"
@@ -151,7 +151,7 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
     files = weights_files(chosen, base.reranker) if chosen != in_force else {}
     basis = _basis(snapshot, against, judged)
     trained = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
-    return _kept(home, trained, files, candidate.proof, basis, accepted, options)
+    return _keep(home, trained, files, candidate.proof, basis, accepted, options)
 
 
 def _facts(granularity: str, learned: Scorer, weighed: Collection[str]) -> dict[str, str]:
@@ -233,7 +233,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
     basis = replace(_basis(snapshot, against, judged), beside={WEIGHTS_ASSET: beside})
     trained = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
-    return _kept(home, trained, files, main, basis, accepted, options)
+    return _keep(home, trained, files, main, basis, accepted, options)
 
 
 def _questions(
@@ -247,13 +247,13 @@ def _questions(
     return accepted, further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
 
 
-def _basis(snapshot: "Snapshot", against: str, judged: "Sequence[Judged]") -> Basis:
+def _basis(snapshot: "Snapshot", against: str, judged: "Sequence[JudgedQuestion]") -> Basis:
     """What is learned from questions on a version rests on."""
     documents = frozenset[str]().union(*(each.documents for each in judged))
     return Basis([each.id for each in judged], documents, snapshot.number, against)
 
 
-def _kept(
+def _keep(
     home: "Home",
     trained: Trained,
     files: Mapping[str, bytes],

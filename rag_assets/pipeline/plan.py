@@ -19,7 +19,7 @@ from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.pipeline.freshness import changes_to_index, step_facts
 from rag_assets.pipeline.language_models import check_language_model, language_model
-from rag_assets.pipeline.steps import STEPS, Work, model_steps
+from rag_assets.pipeline.steps import STEPS, StepWork, model_steps
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import facts_digest
@@ -134,19 +134,19 @@ def make_plan(home: "Home") -> Plan:
     documents = len(changes.new) + len(changes.changed)
     if home.language_model_name == "extractive":
         return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
-    from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS
+    from rag_assets.graph.mentions.simulation import SIMULATED_STEPS
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
         asking, unwatched = _asking(home, model), lambda _done, _total: None
-        work = Work(home, lake, changes.shards, asking, unwatched, _NoRecognizer(), listing)
+        work = StepWork(home, lake, changes.shards, asking, unwatched, _NoRecognizer(), listing)
         for step in STEPS[:2] + model_steps(home):  # files are parsed and cut first
             step.update(work)
     notes = _notes(home, _calibrated(home, model) or unknown)
     if unknown:
         assumed = f"{model.context_tokens:,} tokens"
         notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
-    if any(step.calls and step.step in FORESEEN_STEPS for step in model.steps.values()):
+    if any(step.calls and step.step in SIMULATED_STEPS for step in model.steps.values()):
         notes.append(_FORESEEN_NOTE)
     return _priced(home, model, marks, documents, notes)
 
@@ -218,10 +218,10 @@ def _planning_model(
     home: "Home", foresee: "Mapping[str, Foresee] | None" = None, *, remembers: bool = False
 ) -> "tuple[PlanningModel, str | None]":
     """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
-    from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS, foreseen_findings
+    from rag_assets.graph.mentions.simulation import SIMULATED_STEPS, simulated_findings
     from rag_assets.models.planning import PlanningModel
 
-    foresee = foresee or dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
+    foresee = foresee or dict.fromkeys(SIMULATED_STEPS, simulated_findings)
     typical = home.ledger().mean_output_tokens(home.language_model_name)
     find = partial(_stored, home)
     planning = partial(PlanningModel, home.language_model_name, find=find, foresee=foresee, remembers=remembers)

@@ -30,13 +30,13 @@ def rehearsed_requests(
     """What the steps of indexing ask, in both languages; each dialogue is held to its end with made-up answers."""
     for language, text in _LANGUAGES.items():
         for dialogue in _enrichment(options, taxonomy, language, text):
-            yield from _asked(dialogue)
+            yield from _requests(dialogue)
         if entity_types is not None:
             for dialogue in _graph(options, entity_types, language, text):
-                yield from _asked(dialogue)
+                yield from _requests(dialogue)
 
 
-def _asked(dialogue: Dialogue[Any]) -> Iterator[Request]:
+def _requests(dialogue: Dialogue[Any]) -> Iterator[Request]:
     answers: list[Completion] | None = None
     while True:
         try:
@@ -57,7 +57,7 @@ def _enrichment(options: StepOptions, taxonomy: "Taxonomy", language: str, text:
     from rag_assets.enrich.documents import Subject
     from rag_assets.enrich.facets.dialogues import facet_dialogue
     from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
-    from rag_assets.enrich.knowledge.extraction import Question, Selection
+    from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
     from rag_assets.enrich.questions.dialogues import question_dialogue
     from rag_assets.enrich.questions.extraction import Passage
     from rag_assets.enrich.summaries.dialogues import file_dialogue, page_dialogue
@@ -70,24 +70,24 @@ def _enrichment(options: StepOptions, taxonomy: "Taxonomy", language: str, text:
     yield file_dialogue(subject, text, summaries)
     yield facet_dialogue(subject, (page,), taxonomy, read_tokens, _CONTEXT_TOKENS)
     yield question_dialogue(subject, (passage,), (), 1, read_tokens, _CONTEXT_TOKENS)
-    selection = Selection(("kind=order",), (Question("", "", text, text, language),))
+    selection = Selection(("kind=order",), (QuestionAnswer("", "", text, text, language),))
     yield knowledge_dialogue(selection, "", knowledge.summary_chars, read_tokens, _CONTEXT_TOKENS)
 
 
 def _graph(options: StepOptions, entity_types: "EntityTypes", language: str, text: str) -> Iterator[Dialogue[Any]]:
-    from rag_assets.enrich.documents import Subject as DocumentSubject
+    from rag_assets.enrich.documents import Subject
     from rag_assets.graph.entities.descriptions import Notes, description_dialogue
     from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
     from rag_assets.graph.mentions.dialogues import window_dialogue
     from rag_assets.graph.reports.context import Entity, ReportContext
     from rag_assets.graph.reports.dialogues import report_dialogue
-    from rag_assets.graph.reports.extraction import Subject
+    from rag_assets.graph.reports.extraction import ReportSubject
 
-    window = DocumentSubject("", "", language, "", ())
+    window = Subject("", "", language, "", ())
     yield window_dialogue(window, text, entity_types, options.mentions, _CONTEXT_TOKENS)
     name = NameFacts(text, text, "term", 1, text)
     yield same_dialogue(name, name)
     yield description_dialogue(Notes("", text, "term", (text,), "entities"), options.entities.description_chars)
     entity = Entity("", 1, text, "term", text)
     context = ReportContext((entity,), (), (), ())
-    yield report_dialogue(context, Subject((entity,), 1, 0, language), options.reports)
+    yield report_dialogue(context, ReportSubject((entity,), 1, 0, language), options.reports)

@@ -17,7 +17,7 @@ from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.pipeline.instance import dagster_folder
 from rag_assets.pipeline.stored_settings import settings_file
 from rag_assets.sources.changes import registry_file
-from rag_assets.store.damage import Aside, Damage, Kind, StoreDamage
+from rag_assets.store.damage import Damage, DamageKind, Quarantine, StoreDamage
 from rag_assets.store.lake import SHARD_COUNT
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Repair:
 
     def __init__(self, home: "Home") -> None:
         self._home = home
-        self._aside = Aside(home.path)
+        self._aside = Quarantine(home.path)
         self._stores = StoreDamage(home.lake, lambda: home.vectors, home.snapshots)
 
     def find(self, *, thorough: bool = False) -> list[Damage]:
@@ -48,7 +48,7 @@ class Repair:
         found += self._instance_damage(thorough)
         if (folder := self._home.snapshots.shown_damage()) and not found:  # links follow what they lead to
             remedy = "it is made anew from the lake"
-            found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, Kind.PLACE))
+            found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, DamageKind.PLACE))
         if thorough:
             found += [*self._model_damage(), *self._learned_damage()]
         return found
@@ -56,14 +56,14 @@ class Repair:
     def mend(self, found: Sequence[Damage]) -> None:
         """Restore what there are copies of and take away what is damaged; indexing computes it anew."""
         self._mend_sealed()
-        elsewhere = {Kind.OTHER, Kind.PLACE, Kind.LEARNED}
-        self._stores.take_away([each for each in found if each.kind not in elsewhere], self._aside)
+        elsewhere = {DamageKind.OTHER, DamageKind.PLACE, DamageKind.LEARNED}
+        self._stores.set_aside([each for each in found if each.kind not in elsewhere], self._aside)
         history = dagster_folder(self._home) / "history"
         for each in found:
             path = self._home.path / each.place
             if path == self._home.state_file:
                 self._begin_state_anew(each.place)
-            elif each.kind is Kind.OTHER:
+            elif each.kind is DamageKind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
         if any(each.place.startswith(_ANSWER) for each in found):
@@ -99,7 +99,7 @@ class Repair:
                     adoption.whole(self._home.path, place)
                 except StoreError as error:
                     remedy = f"`rag-assets train undo {what}` goes back to what was in force before"
-                    yield Damage(place, str(error), remedy, Kind.LEARNED)
+                    yield Damage(place, str(error), remedy, DamageKind.LEARNED)
 
     def _place(self, path: Path) -> str:
         return path.relative_to(self._home.path).as_posix()
@@ -109,14 +109,14 @@ class Repair:
         if problem := registry.problem():
             try:
                 registry.read()
-                yield Damage("sources.json", problem, "it is restored from its copy", Kind.SEALED)
+                yield Damage("sources.json", problem, "it is restored from its copy", DamageKind.SEALED)
             except StoreError:
                 remedy = "its copy is damaged as well: name its sources again, `rag-assets index LOCATION`"
-                yield Damage("sources.json", problem, remedy, Kind.SEALED)
+                yield Damage("sources.json", problem, remedy, DamageKind.SEALED)
         if problem := settings_file(self._home.settings_path).problem():
-            yield Damage("settings.json", problem, "it is restored from its copy", Kind.SEALED)
+            yield Damage("settings.json", problem, "it is restored from its copy", DamageKind.SEALED)
         if problem := self._home.lake.shards_file.problem():
-            yield Damage("lake/shards.json", problem, "it is written anew", Kind.SEALED)
+            yield Damage("lake/shards.json", problem, "it is written anew", DamageKind.SEALED)
 
     def _mend_sealed(self) -> None:
         registry, shards = registry_file(self._home.registered_sources), self._home.lake.shards_file

@@ -119,7 +119,7 @@ def _train_candidate(
     from rag_assets.evaluation.drafts import draft_questions
     from rag_assets.evaluation.evidence import Level
     from rag_assets.models.text_to_text_export import export
-    from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel, TrainedRewriter
+    from rag_assets.query.search.trained_rewriting import FACTS_FILE, QueryForm, TrainedModel, TrainedRewriter
     from rag_assets.training import adoption
     from rag_assets.training.rewards import SearchReward
     from rag_assets.training.rewriter import train_rewriter
@@ -134,7 +134,7 @@ def _train_candidate(
     usable = [each for each in by_text.values() if reward.rewards(each)]
     frozen = frozen_rewriter(base)
     data, held_out = split(
-        usable, {each.id for each in accepted}, reward, [Form(each) for each in chosen.forms], frozen
+        usable, {each.id for each in accepted}, reward, [QueryForm(each) for each in chosen.forms], frozen
     )
     data = replace(data, objective=reward.name)
     folder = training_folder(home)

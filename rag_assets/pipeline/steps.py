@@ -57,7 +57,7 @@ Keys = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """What a step works on.
 
     Attributes:
@@ -85,7 +85,7 @@ class Work:
 
 
 @dataclass
-class Outcome:
+class StepOutcome:
     """What a step did, for people.
 
     Attributes:
@@ -106,7 +106,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableDisplay:
     """What the UI shows of a table.
 
     Attributes:
@@ -150,7 +150,7 @@ class Step:
     name: str
     description: str
     group: str
-    update: Callable[[Work], Outcome]
+    update: Callable[[StepWork], StepOutcome]
     code: tuple[str, ...]
     tables: tuple[Table, ...] = ()
     reads: tuple[Table, ...] = ()
@@ -163,10 +163,10 @@ class Step:
     force: str = ""
     index: VectorTable | None = None
     asset: str = ""
-    further: Callable[[Work], set[str]] | None = None
+    further: Callable[[StepWork], set[str]] | None = None
     label: str = ""
     pool: str | None = None
-    shown: Mapping[str, Shown] = field(default_factory=dict)
+    shown: Mapping[str, TableDisplay] = field(default_factory=dict)
 
     @property
     def assets(self) -> tuple[str, ...]:
@@ -185,11 +185,11 @@ class Step:
         return code_of(*self.code)
 
 
-def _parse(work: Work) -> Outcome:
+def _parse(work: StepWork) -> StepOutcome:
     from rag_assets.parsing.documents import update_documents
 
     home = work.home
-    return Outcome(
+    return StepOutcome(
         update_documents(
             work.lake,
             work.listing,
@@ -208,19 +208,19 @@ def worker_count(stated: int) -> int:
     return stated or processors()
 
 
-def _shards_of_one_change(work: Work) -> set[str]:
+def _shards_of_one_change(work: StepWork) -> set[str]:
     from rag_assets.sources.changes import shards_of_one_change
 
     return shards_of_one_change(work.lake, work.listing, work.shards, every=work.every_change)
 
 
-def _chunk(work: Work) -> Outcome:
+def _chunk(work: StepWork) -> StepOutcome:
     from rag_assets.parsing.chunks import update_chunks
 
     home, chosen = work.home, work.home.settings.chunking
     sizes = (chosen.size_tokens, chosen.overlap_share)
     fingerprint = chunks_key(home)
-    return Outcome(update_chunks(work.lake, work.shards, home.embedder, fingerprint, *sizes, work.progress))
+    return StepOutcome(update_chunks(work.lake, work.shards, home.embedder, fingerprint, *sizes, work.progress))
 
 
 def chunks_key(home: "Home") -> str:
@@ -231,62 +231,62 @@ def chunks_key(home: "Home") -> str:
     return chunking_fingerprint(home.embedder.name, chosen.size_tokens, chosen.overlap_share)
 
 
-def _summarize_pages(work: Work) -> Outcome:
+def _summarize_pages(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.summaries.tables import update_page_summaries
 
     lengths = work.home.options.summaries
-    return Outcome(update_page_summaries(work.lake, work.shards, work.model, lengths, work.progress))
+    return StepOutcome(update_page_summaries(work.lake, work.shards, work.model, lengths, work.progress))
 
 
-def _pages_to_weigh_again(work: Work) -> set[str]:
+def _outdated_boilerplate(work: StepWork) -> set[str]:
     from rag_assets.enrich.summaries.boilerplate import update_document_lines
 
     update_document_lines(work.lake, work.shards)
-    return shards_to_weigh_again(work.home)
+    return shards_with_outdated_boilerplate(work.home)
 
 
-def shards_to_weigh_again(home: "Home") -> set[str]:
+def shards_with_outdated_boilerplate(home: "Home") -> set[str]:
     """Shards with extractive summaries or questions that were made when other lines counted as boilerplate."""
     if home.language_model_name != "extractive":
         return set()
     from rag_assets.enrich.summaries import boilerplate
 
-    return boilerplate.shards_to_weigh_again(home.lake, home.settings.enrichment.boilerplate_documents)
+    return boilerplate.shards_with_outdated_boilerplate(home.lake, home.settings.enrichment.boilerplate_documents)
 
 
-def _summarize_files(work: Work) -> Outcome:
+def _summarize_files(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.summaries.tables import update_file_summaries
 
     lengths = work.home.options.summaries
-    return Outcome(update_file_summaries(work.lake, work.shards, work.model, lengths, work.progress))
+    return StepOutcome(update_file_summaries(work.lake, work.shards, work.model, lengths, work.progress))
 
 
-def _classify(work: Work) -> Outcome:
+def _classify(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.facets.tables import update_facets
     from rag_assets.store.vectors.store import CachedEmbedder
 
     home, read_tokens = work.home, work.home.settings.enrichment.read_tokens
     embedder = CachedEmbedder(home.embedder, home.vectors) if work.lake is home.lake else home.embedder
-    return Outcome(
+    return StepOutcome(
         update_facets(work.lake, work.shards, work.model, embedder, home.options.taxonomy, read_tokens, work.progress)
     )
 
 
-def _ask_questions(work: Work) -> Outcome:
+def _ask_questions(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.questions.tables import update_questions
 
     rules = work.home.options.questions
-    return Outcome(update_questions(work.lake, work.shards, work.model, rules, work.progress))
+    return StepOutcome(update_questions(work.lake, work.shards, work.model, rules, work.progress))
 
 
-def _cluster_questions(work: Work) -> Outcome:
+def _cluster_questions(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
     from rag_assets.enrich.knowledge.clusters import redundancy_report, update_question_clusters
 
     home, distance = work.home, work.home.settings.enrichment.duplicate_distance
     embed = partial(home.vectors.embed, embedder=home.embedder)
     update = update_question_clusters(work.lake, embed, home.embedder.name, distance, work.progress)
-    return Outcome(
+    return StepOutcome(
         figures={"questions": update.question_count, "clusters": update.cluster_count},
         texts={
             "redundancy": partial(redundancy_report, work.lake),
@@ -295,15 +295,15 @@ def _cluster_questions(work: Work) -> Outcome:
     )
 
 
-def _summarize_knowledge(work: Work) -> Outcome:
+def _summarize_knowledge(work: StepWork) -> StepOutcome:
     from rag_assets.enrich.knowledge.tables import update_meta_knowledge
 
     home = work.home
     update = update_meta_knowledge(work.lake, work.model, home.options.knowledge, home.options.taxonomy, work.progress)
-    return Outcome(figures={"rewritten": update.rewritten, "kept": update.kept, "removed": update.removed})
+    return StepOutcome(figures={"rewritten": update.rewritten, "kept": update.kept, "removed": update.removed})
 
 
-def _extract_mentions(work: Work) -> Outcome:
+def _extract_mentions(work: StepWork) -> StepOutcome:
     from rag_assets.graph.mentions.recognizers import SpacyRecognizer
     from rag_assets.graph.mentions.tables import update_mentions
 
@@ -312,25 +312,25 @@ def _extract_mentions(work: Work) -> Outcome:
     with nullcontext(work.recognizer) if work.recognizer else SpacyRecognizer(workers) as recognizer:
         options, types = home.options.mentions, home.options.entity_types
         update = update_mentions(work.lake, work.shards, work.model, options, types, work.progress, recognizer)
-    return Outcome(update.report, dropped=update.dropped)
+    return StepOutcome(update.report, dropped=update.dropped)
 
 
-def _resolve_entities(work: Work) -> Outcome:
+def _resolve_entities(work: StepWork) -> StepOutcome:
     from rag_assets.graph.entities.tables import update_entities
     from rag_assets.graph.exchange import top_entities_markdown
 
     update_entities(work.lake, work.model, work.home.embedder, work.home.options.entities)
-    return Outcome(texts={"preview": partial(top_entities_markdown, work.lake, 20)})
+    return StepOutcome(texts={"preview": partial(top_entities_markdown, work.lake, 20)})
 
 
-def _detect_communities(work: Work) -> Outcome:
+def _detect_communities(work: StepWork) -> StepOutcome:
     from rag_assets.graph.communities.picture import community_picture
     from rag_assets.graph.communities.tables import update_communities
     from rag_assets.graph.exchange import level_metrics
 
     update = update_communities(work.lake, work.home.options.leiden)
     dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]
-    return Outcome(
+    return StepOutcome(
         figures={"kept": update.kept_count, "new": len(update.new_ids)},
         texts={"picture": partial(community_picture, work.lake)},
         data={
@@ -340,24 +340,24 @@ def _detect_communities(work: Work) -> Outcome:
     )
 
 
-def _report_communities(work: Work) -> Outcome:
+def _report_communities(work: StepWork) -> StepOutcome:
     from rag_assets.graph.reports.tables import update_reports
 
     update = update_reports(work.lake, work.model, work.home.options.reports, work.progress)
     names = ("rewritten", "kept", "removed", "removed_references")
-    return Outcome(figures={name: getattr(update, name) for name in names})
+    return StepOutcome(figures={name: getattr(update, name) for name in names})
 
 
-def _record_model_calls(work: Work) -> Outcome:
-    return Outcome(figures={"rows_added": work.home.ledger(work.run_id).compact()})
+def _record_model_calls(work: StepWork) -> StepOutcome:
+    return StepOutcome(figures={"rows_added": work.home.ledger(work.run_id).compact()})
 
 
-def _index(table: VectorTable, work: Work) -> Outcome:
+def _index(table: VectorTable, work: StepWork) -> StepOutcome:
     home, make_rows = work.home, SERVING[table.name][1]
     states = serving_states(work.lake, table.name, home.embedder.name)  # before the rows are read
     rows = {shard: make_rows(work.lake, shard) for shard in work.shards}
     result = home.vectors.sync(table, rows, home.embedder, work.progress, states)
-    return Outcome(
+    return StepOutcome(
         figures={
             "dagster/row_count": home.vectors.count(table.name),
             "rows_written": result.upserted,
@@ -497,12 +497,12 @@ _ENRICHING = (
         further=_shards_of_one_change,
         pool="parse",
         shown={
-            DOCUMENTS.name: Shown(("document_id", "format", "status", "title", "page_count")),
-            PAGES.name: Shown(
+            DOCUMENTS.name: TableDisplay(("document_id", "format", "status", "title", "page_count")),
+            PAGES.name: TableDisplay(
                 ("page_id", "page_name", "length_chars", "text"), {"document_id": ("documents", "document_id")}
             ),
-            BLOCKS.name: Shown(("block_id", "kind", "cell_range", "text"), {"page_id": ("pages", "page_id")}),
-            PARSE_FAILURES.name: Shown(
+            BLOCKS.name: TableDisplay(("block_id", "kind", "cell_range", "text"), {"page_id": ("pages", "page_id")}),
+            PARSE_FAILURES.name: TableDisplay(
                 ("document_id", "page_number", "cause", "message"), {"document_id": ("documents", "document_id")}
             ),
         },
@@ -520,7 +520,7 @@ _ENRICHING = (
         force="chunk",
         label="chunk (shards)",
         shown={
-            CHUNKS.name: Shown(
+            CHUNKS.name: TableDisplay(
                 ("chunk_id", "context", "cell_range", "text"),
                 {"page_id": ("pages", "page_id"), "text": ("blocks", "text"), "context": ("documents", "title")},
             )
@@ -543,10 +543,12 @@ _ENRICHING = (
         keyed_apart=(DOCUMENT_LINES,),
         asks_model=True,
         force="summarize",
-        further=_pages_to_weigh_again,
+        further=_outdated_boilerplate,
         shown={
-            DOCUMENT_LINES.name: Shown(("document_id",)),
-            PAGE_SUMMARIES.name: Shown(_TEXT_SHOWN, {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}),
+            DOCUMENT_LINES.name: TableDisplay(("document_id",)),
+            PAGE_SUMMARIES.name: TableDisplay(
+                _TEXT_SHOWN, {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}
+            ),
         },
     ),
     Step(
@@ -562,7 +564,7 @@ _ENRICHING = (
         asks_model=True,
         force="summarize",
         shown={
-            FILE_SUMMARIES.name: Shown(
+            FILE_SUMMARIES.name: TableDisplay(
                 _TEXT_SHOWN, {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
             )
         },
@@ -580,7 +582,7 @@ _ENRICHING = (
         asks_model=True,
         force="classify",
         label="classify",
-        shown={DOCUMENT_FACETS.name: Shown(("document_id", "facet", "value", "confidence"))},
+        shown={DOCUMENT_FACETS.name: TableDisplay(("document_id", "facet", "value", "confidence"))},
     ),
     Step(
         "ask_questions",
@@ -599,7 +601,7 @@ _ENRICHING = (
         asks_model=True,
         force="ask",
         shown={
-            SYNTHETIC_QA.name: Shown(
+            SYNTHETIC_QA.name: TableDisplay(
                 ("document_id", "question", "answer", "grade"), {"chunk_ids": ("chunks", "chunk_id")}
             )
         },
@@ -655,9 +657,9 @@ _GRAPH = (
         graph=True,
         force="extract",
         shown={
-            ENTITY_MENTIONS.name: Shown(("document_id", "page_number", "name", "type")),
-            RELATIONSHIP_MENTIONS.name: Shown(("document_id", "source_key", "kind", "target_key")),
-            CLAIMS.name: Shown(("document_id", "subject_key", "status", "description")),
+            ENTITY_MENTIONS.name: TableDisplay(("document_id", "page_number", "name", "type")),
+            RELATIONSHIP_MENTIONS.name: TableDisplay(("document_id", "source_key", "kind", "target_key")),
+            CLAIMS.name: TableDisplay(("document_id", "subject_key", "status", "description")),
         },
     ),
     Step(

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.settings import Settings
     from rag_assets.query import KnowledgeBase
     from rag_assets.store.snapshots import Snapshot
-    from rag_assets.training.pairs import Judged
+    from rag_assets.training.pairs import JudgedQuestion
     from rag_assets.training.ranking import Learn
-    from rag_assets.training.tuning import Candidate
+    from rag_assets.training.tuning import Configuration
 
 _TRIED = (
     modes.FULLTEXT_MODE,
@@ -52,7 +52,7 @@ _WITH_GRAPH = (modes.GRAPH_LOCAL_MODE, f"{modes.HYBRID_MODE},{modes.GRAPH_LOCAL_
 
 
 @dataclass(frozen=True)
-class Budget:
+class TuningBudget:
     """What tuning may take.
 
     Attributes:
@@ -65,7 +65,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningPlan:
     """What is tuned.
 
     Attributes:
@@ -77,7 +77,7 @@ class Plan:
         notes: What was left out, and why.
     """
 
-    candidates: "list[Candidate]"
+    candidates: "list[Configuration]"
     documents: list[frozenset[str]]
     choosing: list[int]
     held_out: list[int]
@@ -85,7 +85,9 @@ class Plan:
     notes: list[str]
 
 
-def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequence[int], folder: Path) -> Plan:
+def planned_tuning(
+    home: Home, path: Path | None, budget: TuningBudget, sizes: Sequence[int], folder: Path
+) -> TuningPlan:
     """The configurations of a knowledge base, and the accepted questions that choose among them.
 
     Args:
@@ -137,7 +139,7 @@ def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequenc
         index = f"rag-assets --home {shlex.quote(str(own.path))} index --accept-settings"
         adoption = f"export RAG_CHUNKING__SIZE_TOKENS={size} && {index}"
         candidates.append(_candidate([system] * len(questions), adoption, questions, level))
-    return Plan(candidates, documents, choosing, held_out, level, notes)
+    return TuningPlan(candidates, documents, choosing, held_out, level, notes)
 
 
 def _other_modes(home: Home, snapshot: "Snapshot", default: "System") -> "Iterator[tuple[System, str]]":
@@ -175,7 +177,9 @@ def _learners() -> "dict[str, tuple[Learn, str]]":
     return learners
 
 
-def _signals(base: "KnowledgeBase", corpus: "Corpus", questions: "list[Question]", last: float) -> "list[Judged]":
+def _signals(
+    base: "KnowledgeBase", corpus: "Corpus", questions: "list[Question]", last: float
+) -> "list[JudgedQuestion]":
     """Questions with the signals that weights are learned from: as for `train ranking` without the query map.
 
     Raises:
@@ -192,7 +196,12 @@ def _signals(base: "KnowledgeBase", corpus: "Corpus", questions: "list[Question]
 
 
 def _learned(
-    system: "System", judged: "list[Judged]", choosing: Sequence[int], count: int, level: "Level", learn: "Learn"
+    system: "System",
+    judged: "list[JudgedQuestion]",
+    choosing: Sequence[int],
+    count: int,
+    level: "Level",
+    learn: "Learn",
 ) -> "list[System]":
     """For each question the system with the weights that other questions teach.
 
@@ -312,18 +321,20 @@ def _documents(target: "Target") -> frozenset[str]:
     return target.ids(Level.DOCUMENT)
 
 
-def _candidate(systems: "Sequence[System]", adoption: str, questions: "list[Question]", level: "Level") -> "Candidate":
+def _candidate(
+    systems: "Sequence[System]", adoption: str, questions: "list[Question]", level: "Level"
+) -> "Configuration":
     """A configuration, as a system for each question: those of one configuration differ in what they learned alone."""
     from rag_assets.evaluation.runs import RunOptions, ask_question
-    from rag_assets.training.tuning import MEASURES, Asked, Candidate
+    from rag_assets.training.tuning import MEASURES, Configuration, QuestionOutcome
 
     options, targets = RunOptions(measures=MEASURES, levels=(level,)), systems[0].corpus.targets(questions)
 
-    def ask(position: int) -> Asked:
+    def ask(position: int) -> QuestionOutcome:
         question = questions[position]
         result = ask_question(systems[position], question, targets[question.id], options, {})
         values = result.values.get(level, {})
         seconds = result.milliseconds.get(level, float("nan")) / 1000
-        return Asked(tuple(values.get(each, float("nan")) for each in MEASURES), seconds, result.cost_usd)
+        return QuestionOutcome(tuple(values.get(each, float("nan")) for each in MEASURES), seconds, result.cost_usd)
 
-    return Candidate(systems[0].name, ask, adoption)
+    return Configuration(systems[0].name, ask, adoption)

@@ -371,13 +371,13 @@ class KnowledgeBase:
         vector = self._embedded(query, parameters.mode, trace)
         modes = self._modes.watched(trace, cancellation)
         searched = parameters if resolves else replace(parameters, history=())  # the query holds what it refers to
-        request, candidates = self._found(query, vector, searched, modes, trace)
+        request, candidates = self._retrieve(query, vector, searched, modes, trace)
         retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
         reader, reports = self._options.reader, self._options.reports
 
         def find(text: str) -> tuple[tuple[Hit, ...], Similarity | None]:
             part_vector = self._embedded(text, searched.mode, trace)
-            _, found = self._found(text, part_vector, searched, modes, trace)
+            _, found = self._retrieve(text, part_vector, searched, modes, trace)
             return self._hits(found[: parameters.k], trace), self._similarity(part_vector)
 
         asking = Asking(
@@ -456,11 +456,11 @@ class KnowledgeBase:
         trace: TraceRecorder,
         cancellation: Cancellation,
     ) -> SearchResult:
-        _, best = self._found(query, vector, parameters, self._modes.watched(trace, cancellation), trace)
+        _, best = self._retrieve(query, vector, parameters, self._modes.watched(trace, cancellation), trace)
         hits = self._hits(best[: parameters.k], trace)
         return SearchResult(query, parameters.mode, parameters.granularity, hits, trace.finish())
 
-    def _found(
+    def _retrieve(
         self,
         query: str,
         vector: NDArray[np.float32] | None,

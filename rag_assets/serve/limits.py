@@ -67,7 +67,7 @@ async def read_body(receive: Receive, most_bytes: int, too_large: Problem) -> by
     return bytes(body)
 
 
-class Work:
+class WorkerThreads:
     """Threads for one kind of work, so many at once, and a queue before them in which so many may wait."""
 
     def __init__(self, kind: str, workers: int, waiting: int) -> None:

@@ -12,7 +12,7 @@ from rag_assets.contracts.modes import MODES
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.knowledge_base import SearchDefaults
 from rag_assets.query.published import OpenVersion, Published
-from rag_assets.serve.limits import Work
+from rag_assets.serve.limits import WorkerThreads
 from rag_assets.serve.problems import Problem, problem_of
 from rag_assets.serve.sql.reader import SqlLimits, SqlReader
 from rag_assets.serve.telemetry import Metrics
@@ -81,12 +81,12 @@ class Service:
     def __post_init__(self) -> None:
         options = self.options
         self.sql = SqlReader(self.published.lake, options.sql, options.sql_workers)
-        self.searching = Work("search", options.search_workers, options.waiting)
-        self.asking = Work("answers", options.ask_workers, min(options.waiting, options.ask_workers))
-        self.querying = Work("SQL", options.sql_workers, min(options.waiting, 4 * options.sql_workers))
-        self.reading = Work("contents", _CONTENTS_WORKERS, options.waiting)
-        self.drawing = Work("pictures", 1, options.waiting)
-        self.checking = Work("readiness", 1, options.waiting)
+        self.searching = WorkerThreads("search", options.search_workers, options.waiting)
+        self.asking = WorkerThreads("answers", options.ask_workers, min(options.waiting, options.ask_workers))
+        self.querying = WorkerThreads("SQL", options.sql_workers, min(options.waiting, 4 * options.sql_workers))
+        self.reading = WorkerThreads("contents", _CONTENTS_WORKERS, options.waiting)
+        self.drawing = WorkerThreads("pictures", 1, options.waiting)
+        self.checking = WorkerThreads("readiness", 1, options.waiting)
         self.works = (self.searching, self.asking, self.querying, self.reading, self.drawing, self.checking)
         for work in self.works:
             self.metrics.in_flight.labels(work.kind).set_function(work.count)

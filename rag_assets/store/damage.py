@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HINT = "_versions/latest_version_hint.json"  # the only file of LanceDB that is written again
 
 
-class Kind(StrEnum):
+class DamageKind(StrEnum):
     """What is damaged."""
 
     POINTER = auto()
@@ -55,13 +55,13 @@ class Damage:
     place: str
     cause: str
     remedy: str
-    kind: Kind = Kind.OTHER
+    kind: DamageKind = DamageKind.OTHER
 
     def __str__(self) -> str:
         return f"{self.place}: {self.cause}; {self.remedy}"
 
 
-class Aside:
+class Quarantine:
     """Where damaged files go."""
 
     def __init__(self, root: Path) -> None:
@@ -110,34 +110,37 @@ class StoreDamage:
         self.checksums.save()
         return list(dict.fromkeys(found))
 
-    def take_away(self, found: Sequence[Damage], aside: Aside) -> None:
+    def set_aside(self, found: Sequence[Damage], aside: Quarantine) -> None:
         """Take away what is damaged, so that what is missing is computed by the next run."""
         files = {path: mark for snapshot in self._snapshots.readable() for path, mark in snapshot.files.items()}
         serving = self.checksums.known("vectors/")
         self.checksums.forget(path for path in serving if not (self._root / "/".join(path.split("/")[:2])).exists())
         for damage in found:
             match damage.kind:
-                case Kind.ROWS:
+                case DamageKind.ROWS:
                     path = self._root / damage.place
                     self._lost[damage.place] = files.get(damage.place, "")
                     aside.take(damage.place)
                     self._lake.withdraw(path)
-                case Kind.MANIFEST | Kind.EARLIER:
+                case DamageKind.MANIFEST | DamageKind.EARLIER:
                     aside.take(damage.place)
-                case Kind.SERVING:
+                case DamageKind.SERVING:
                     self._begin_anew(damage.place, aside)
-                case Kind.DERIVED:
+                case DamageKind.DERIVED:
                     aside.take(damage.place)
                     self.checksums.forget(self.checksums.known(f"{damage.place}/"))
-                case Kind.POINTER if (self._root / damage.place).is_dir():
+                case DamageKind.POINTER if (self._root / damage.place).is_dir():
                     aside.take(damage.place)
             self.checksums.renew([damage.place])
-        if any(damage.kind is Kind.POINTER for damage in found) and (pointer := self._snapshots.pointer()) is not None:
+        if (
+            any(damage.kind is DamageKind.POINTER for damage in found)
+            and (pointer := self._snapshots.pointer()) is not None
+        ):
             self._snapshots.point_to(pointer)
         self._snapshots.finish()
         self.checksums.save()
 
-    def settle(self, aside: Aside) -> list[str]:
+    def settle(self, aside: Quarantine) -> list[str]:
         """After a run: give files that came out as they were their old names, and drop versions that stay broken.
 
         Returns:
@@ -182,10 +185,10 @@ class StoreDamage:
         place = self._place(file.path)
         problem = file.problem()
         if problem and self._snapshots.pointer() is not None:
-            yield Damage(place, problem, "it is restored from its copy", Kind.POINTER)
+            yield Damage(place, problem, "it is restored from its copy", DamageKind.POINTER)
         elif problem:
             remedy = "readers see the newest version; a rollback is to be made again"
-            yield Damage(place, problem, remedy, Kind.POINTER)
+            yield Damage(place, problem, remedy, DamageKind.POINTER)
         kept = {each.number for each in readable}
         pointer = self._snapshots.pointer()
         numbers = self._snapshots.numbers()
@@ -194,7 +197,7 @@ class StoreDamage:
             if number not in kept:
                 cause = "it is missing" if number in missing else "it is damaged"
                 remedy = f"snapshot {number} is no longer kept; what is stored is published anew"
-                yield Damage(self._place(self._snapshots.path(number)), cause, remedy, Kind.MANIFEST)
+                yield Damage(self._place(self._snapshots.path(number)), cause, remedy, DamageKind.MANIFEST)
 
     def _published_damage(self, readable: Sequence[Snapshot], broken: dict[str, str]) -> Iterator[Damage]:
         """Damage to files that manifests name, and to those that manifests without checksums need."""
@@ -205,18 +208,20 @@ class StoreDamage:
             parts = path.split("/")
             if parts[0] == "lake":
                 if path in latest:
-                    yield Damage(path, problem, "its rows are computed anew", Kind.ROWS)
+                    yield Damage(path, problem, "its rows are computed anew", DamageKind.ROWS)
                 else:
-                    yield Damage(path, problem, "only earlier versions need it", Kind.EARLIER)
+                    yield Damage(path, problem, "only earlier versions need it", DamageKind.EARLIER)
             elif not (self._root / "/".join(parts[:2])).exists():
                 continue  # the folder is named
             elif path in needed:
                 serving.add("/".join(parts[:2]))
-                yield Damage(path, problem, f"{parts[1]} is written anew from the stored tables", Kind.EARLIER)
+                yield Damage(path, problem, f"{parts[1]} is written anew from the stored tables", DamageKind.EARLIER)
             else:
-                yield Damage(path, problem, "only earlier versions need it", Kind.EARLIER)
+                yield Damage(path, problem, "only earlier versions need it", DamageKind.EARLIER)
         for place in sorted(serving):
-            yield Damage(place, "files of it are damaged", "it is written anew from the stored tables", Kind.SERVING)
+            yield Damage(
+                place, "files of it are damaged", "it is written anew from the stored tables", DamageKind.SERVING
+            )
 
     def _latest_places(self, table: Table, readable: Sequence[Snapshot]) -> set[str]:
         """Files of a table that hold its latest rows, those that are missing included."""
@@ -244,14 +249,14 @@ class StoreDamage:
                     except StoreError:
                         problem = problem or "it is empty or not readable as Parquet"
                 if problem:
-                    yield Damage(place, problem, remedy, Kind.ROWS)
+                    yield Damage(place, problem, remedy, DamageKind.ROWS)
 
     def _lost_shards(self, table: Table) -> Iterator[Damage]:
         """Shards of a table that no manifest names of which every file is gone."""
         there = self._lake.latest(table)
         for place in self.checksums.known(f"lake/{table.name}/"):
             if Path(place).parent.name not in there:
-                yield Damage(place, "it is missing", _remedy(table), Kind.ROWS)
+                yield Damage(place, "it is missing", _remedy(table), DamageKind.ROWS)
 
     def _vector_damage(self, readable: Sequence[Snapshot], named: set[str], *, thorough: bool) -> Iterator[Damage]:
         """Damage to files of LanceDB that no manifest names, and tables that cannot be opened."""
@@ -277,11 +282,11 @@ class StoreDamage:
                 problem = self.checksums.problem(path, thorough=thorough)
                 needed = bool(problem and version) and self._vectors().needs(name, version, self._root / path)
                 if problem and path in there:
-                    yield Damage(path, problem, "what needs it is written anew", Kind.EARLIER)
+                    yield Damage(path, problem, "what needs it is written anew", DamageKind.EARLIER)
                 cause = cause or ("files of it are damaged" if needed else None)
             if cause and (exists or folder in wanted):
-                kind = Kind.SERVING if name in VECTOR_TABLES else Kind.DERIVED
-                source = " from the stored tables" if kind is Kind.SERVING else ""
+                kind = DamageKind.SERVING if name in VECTOR_TABLES else DamageKind.DERIVED
+                source = " from the stored tables" if kind is DamageKind.SERVING else ""
                 yield Damage(place, cause, f"it is written anew{source}", kind)
 
     def _is_as_noted(
@@ -306,9 +311,11 @@ class StoreDamage:
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if json.loads(path.read_bytes())["version"] == latest:
                     return
-            yield Damage(f"{place}/{_HINT}", "it does not name the latest version", "it is not needed", Kind.EARLIER)
+            yield Damage(
+                f"{place}/{_HINT}", "it does not name the latest version", "it is not needed", DamageKind.EARLIER
+            )
 
-    def _begin_anew(self, place: str, aside: Aside) -> None:
+    def _begin_anew(self, place: str, aside: Quarantine) -> None:
         name = place.removeprefix("vectors/").removesuffix(".lance")
         known = self.checksums.known(f"{place}/")
         if not self._vectors().begin_anew(name):

@@ -35,7 +35,7 @@ _FEEDBACK_TYPE = "feedback"
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedQuestion:
     """A question with the passages that the default search looks at for it.
 
     Attributes:
@@ -130,7 +130,7 @@ def judged_questions(
     *,
     vectors: bool = False,
     measured_ids: Iterable[str] | None = None,
-) -> list[Judged]:
+) -> list[JudgedQuestion]:
     """Questions with their candidates; those without evidence in the version are left out, and so are follow-ups.
 
     Args:
@@ -188,7 +188,9 @@ def unjudged_below(questions: Sequence[Question], targets: Mapping[str, Target],
     return {each for each, named in coarse.items() if any(passages[document] > 1 for document in named)}
 
 
-def clicked_questions(base: KnowledgeBase, clicks: Sequence[Click], accepted: Sequence[Question]) -> list[Judged]:
+def clicked_questions(
+    base: KnowledgeBase, clicks: Sequence[Click], accepted: Sequence[Question]
+) -> list[JudgedQuestion]:
     """Questions whose results were opened, with what was opened from below others that were not.
 
     That a result was opened says little, as the first are opened most; that it was, and those above it were not, which
@@ -226,7 +228,7 @@ def clicked_questions(base: KnowledgeBase, clicks: Sequence[Click], accepted: Se
     return found
 
 
-def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> list[Judged]:
+def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> list[JudgedQuestion]:
     """Questions that name no evidence, with what the reranker says of their candidates; for distillation only.
 
     Each belongs to the document that the reranker finds best.
@@ -244,20 +246,22 @@ def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> li
     return found
 
 
-def distilled(judged: Sequence[Judged]) -> list[Judged]:
+def distilled(judged: Sequence[JudgedQuestion]) -> list[JudgedQuestion]:
     """Questions whose scores are to imitate the reranker, which neither scores nor orders what is found for them."""
     columns = np.array([name != RERANKER for name in SIGNALS])
     none = np.empty(0)
     return [replace(each, signals=each.signals * columns, read=none, taught=each.read) for each in judged]
 
 
-def _asked(base: KnowledgeBase, text: str) -> tuple[Sequence[Candidate], Judged]:
+def _asked(base: KnowledgeBase, text: str) -> tuple[Sequence[Candidate], JudgedQuestion]:
     """What is found for a question, and what is known without its evidence, from which nothing can be proven."""
     signals = base.ranking_signals(text)
     ids = tuple((each.document_id, each.page_id or "", each.key) for each in signals.candidates)
     ways: dict[Level, Ways] = dict.fromkeys(Level, ())
     nothing = frozenset[str]()
-    judged = Judged("", "", nothing, ways, ids, signals.values, signals.vector, is_measured=False, read=signals.read)
+    judged = JudgedQuestion(
+        "", "", nothing, ways, ids, signals.values, signals.vector, is_measured=False, read=signals.read
+    )
     return signals.candidates, judged
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.ranking_weights import QueryMap
-from rag_assets.training.pairs import Judged, document_folds
+from rag_assets.training.pairs import JudgedQuestion, document_folds
 from rag_assets.training.ranking import strongest_pull
 
 RANK = 32  # of the map: enough for what some hundred questions tell, and 100 KB at 384 dimensions
@@ -30,7 +30,7 @@ _LEAST_QUESTIONS = 8
 _Matrix = NDArray[np.float64]
 
 
-def learned_map(judged: Sequence[Judged]) -> tuple[QueryMap | None, float]:
+def learned_map(judged: Sequence[JudgedQuestion]) -> tuple[QueryMap | None, float]:
     """A map and its ridge; None and infinity where none is surely better.
 
     Args:
@@ -52,14 +52,14 @@ def learned_map(judged: Sequence[Judged]) -> tuple[QueryMap | None, float]:
     return _reduced(_maps(usable, RIDGES)[column]), RIDGES[column]
 
 
-def _evidence(judged: Judged) -> NDArray[np.bool_] | None:
+def _evidence(judged: JudgedQuestion) -> NDArray[np.bool_] | None:
     """Which candidates hold evidence; None where none does, or all do."""
     pieces = judged.holding(Level.PASSAGE)
     held = np.logical_or.reduce(pieces) if pieces else np.zeros(0, dtype=bool)
     return held if held.any() and not held.all() else None
 
 
-def _maps(judged: Sequence[Judged], ridges: Sequence[float]) -> list[QueryMap | None]:
+def _maps(judged: Sequence[JudgedQuestion], ridges: Sequence[float]) -> list[QueryMap | None]:
     """A map for each ridge; None for an infinite one."""
     queries = np.stack([each.query for each in judged]).astype(np.float64)
     directions = np.stack([_direction(each) for each in judged])
@@ -86,7 +86,7 @@ def _reduced(query_map: QueryMap | None) -> QueryMap | None:
     return QueryMap(outer @ (vectors[:, :rank] * values[:rank]), components[:rank] @ inner.T)
 
 
-def _direction(judged: Judged) -> _Matrix:
+def _direction(judged: JudgedQuestion) -> _Matrix:
     """From the nearest passages without evidence to those with it, which count by how near they are."""
     held = _evidence(judged)
     assert held is not None
@@ -102,7 +102,7 @@ def _mean(vectors: _Matrix, cosines: _Matrix) -> _Matrix:
     return mean
 
 
-def _loss(judged: Judged, query_map: QueryMap | None) -> float:
+def _loss(judged: JudgedQuestion, query_map: QueryMap | None) -> float:
     """Negative log share of the softmax over cosines that the evidence gets."""
     held = _evidence(judged)
     assert held is not None

@@ -28,7 +28,7 @@ from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Matrix, Scorer, Weights
 from rag_assets.training.adoption import Proof, prove
-from rag_assets.training.pairs import Judged, Vector, document_folds, document_groups
+from rag_assets.training.pairs import JudgedQuestion, Vector, document_folds, document_groups
 
 MEASURE, FURTHER_MEASURE, DEPTH = "R@5", "MRR@10", 10
 LEVELS: Mapping[Level, Granularity] = {
@@ -101,7 +101,7 @@ class Terms:
         return self.weight * np.where(is_soft, soft, hard), shares - wanted
 
 
-def terms_of(judged: Sequence[Judged], level: Level) -> Terms:
+def terms_of(judged: Sequence[JudgedQuestion], level: Level) -> Terms:
     """The terms of questions at a level; evidence that the search does not find teaches nothing.
 
     Where a question has evidence and soft targets, each weighs a half.
@@ -138,7 +138,9 @@ def terms_of(judged: Sequence[Judged], level: Level) -> Terms:
     return Terms(signals, is_there, is_evidence, target, np.array(weight), np.array(question, dtype=np.intp))
 
 
-def _evidence(judged: Judged, level: Level, shipped: Weights) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+def _evidence(
+    judged: JudgedQuestion, level: Level, shipped: Weights
+) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
     """For each piece of evidence, rows of candidates that it is compared with, and which of them hold it."""
     held = [piece for piece in judged.holding(level) if piece.any() and not piece.all()]
     if not held:
@@ -154,7 +156,7 @@ def _evidence(judged: Judged, level: Level, shipped: Weights) -> list[tuple[NDAr
     return found
 
 
-def _clicks(judged: Judged) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+def _clicks(judged: JudgedQuestion) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
     """For each click, the row of the passage and those that were passed over for it, and which is which."""
     keys = [key for _, _, key in judged.ids]
     found = []
@@ -200,7 +202,9 @@ def scale_of(terms: Terms, shipped: Vector) -> float:
     return math.exp(best.x)
 
 
-def learned_weights(judged: Sequence[Judged], level: Level, terms: Terms | None = None) -> tuple[Weights, float]:
+def learned_weights(
+    judged: Sequence[JudgedQuestion], level: Level, terms: Terms | None = None
+) -> tuple[Weights, float]:
     """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure.
 
     Args:
@@ -225,7 +229,7 @@ def learned_weights(judged: Sequence[Judged], level: Level, terms: Terms | None 
 Fit: TypeAlias = Callable[[Terms, Terms], Sequence[Matrix]]
 
 
-def chosen_strength(judged: Sequence[Judged], terms: Terms, count: int, fit: Fit) -> int:
+def chosen_strength(judged: Sequence[JudgedQuestion], terms: Terms, count: int, fit: Fit) -> int:
     """How much is learned: which of several strengths, from nothing to much, cross-validation over documents chooses.
 
     Args:
@@ -266,11 +270,11 @@ def strongest_pull(losses: NDArray[np.float64]) -> int:
     return 1 + int(np.argmax(behind[:, 1:].mean(axis=0) <= error[1:]))
 
 
-Learn: TypeAlias = Callable[[Sequence[Judged], Level], tuple[Scorer, float]]
+Learn: TypeAlias = Callable[[Sequence[JudgedQuestion], Level], tuple[Scorer, float]]
 
 
 def held_out_weights(
-    judged: Sequence[Judged], level: Level, folds: Sequence[Sequence[int]], learn: Learn
+    judged: Sequence[JudgedQuestion], level: Level, folds: Sequence[Sequence[int]], learn: Learn
 ) -> list[Scorer]:
     """For each question the weights that are learned from the documents of other folds."""
     found: list[Scorer] = [SHIPPED[LEVELS[level]]] * len(judged)
@@ -313,7 +317,7 @@ class RankingCandidate:
 
 
 def learn_ranking(
-    judged: Sequence[Judged], learn: Learn = learned_weights, in_force: Mapping[str, Scorer] = SHIPPED
+    judged: Sequence[JudgedQuestion], learn: Learn = learned_weights, in_force: Mapping[str, Scorer] = SHIPPED
 ) -> RankingCandidate:
     """Learn weights for passages, pages and documents, and prove each on held-out documents, against those in force.
 
@@ -350,7 +354,7 @@ def learn_ranking(
     return RankingCandidate(weights, proposed, proofs)
 
 
-def judged_levels(judged: Sequence[Judged]) -> list[Level]:
+def judged_levels(judged: Sequence[JudgedQuestion]) -> list[Level]:
     """The levels at which some question can prove something.
 
     Raises:
@@ -363,10 +367,10 @@ def judged_levels(judged: Sequence[Judged]) -> list[Level]:
 
 
 def proof_of(
-    before: Sequence[Judged],
+    before: Sequence[JudgedQuestion],
     level: Level,
     weights: Sequence[Scorer],
-    after: Sequence[Judged],
+    after: Sequence[JudgedQuestion],
     changed: Sequence[Scorer],
 ) -> Proof:
     """Whether questions are searched better, guarded by their types and by the rank of the first evidence.

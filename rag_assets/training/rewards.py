@@ -21,13 +21,13 @@ from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
-from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.query.search.trained_rewriting import QueryForm
 from rag_assets.text.scripts import SPACELESS
 from rag_assets.training.pairs import unjudged_below
 from rag_assets.training.rewriter import Item
 
 READER = "reader"  # in place of a measure: F1 of the reader's answer
-_RETRIEVERS = {Form.KEYWORDS: FULLTEXT_MODE, Form.SENTENCES: VECTOR_MODE}
+_RETRIEVERS = {QueryForm.KEYWORDS: FULLTEXT_MODE, QueryForm.SENTENCES: VECTOR_MODE}
 _GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}
 _WORD = re.compile(rf"[^\W_{SPACELESS}]+|[{SPACELESS}]")  # a run of letters, or a sign of Japanese
 _ARTICLES = frozenset({"a", "an", "the"})

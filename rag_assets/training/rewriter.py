@@ -33,7 +33,7 @@ from typing import Any
 
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.models.text_to_text import TextToText, training_library
-from rag_assets.query.search.trained_rewriting import Form, prompt_for
+from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
 from rag_assets.store.files import write_atomically, written_aside
 from rag_assets.text.plain import one_line
 from rag_assets.training.reinforce import Baseline, Penalties
@@ -89,7 +89,7 @@ class Item:
     """A question, and the index that it is rewritten for."""
 
     question: str
-    form: Form
+    form: QueryForm
 
 
 @dataclass(frozen=True)

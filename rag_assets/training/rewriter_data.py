@@ -13,7 +13,7 @@ from rag_assets.contracts.modes import HYBRID_MODE, REWRITE_MODE
 from rag_assets.contracts.ports import Rewriter
 from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
-from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.query.search.trained_rewriting import QueryForm
 from rag_assets.training.adoption import Proof, prove
 from rag_assets.training.pairs import document_folds, document_groups, nearest_sum
 from rag_assets.training.rewards import SearchReward
@@ -28,7 +28,7 @@ def split(
     questions: Sequence[Question],
     accepted: Collection[str],
     reward: SearchReward,
-    forms: Sequence[Form],
+    forms: Sequence[QueryForm],
     frozen: Rewriter,
 ) -> tuple[RewriterData, list[Question]]:
     """What is trained on, and the questions held out for the proof.
@@ -58,7 +58,7 @@ def split(
             f"{_LEAST_GROUPS} are needed, so that some can be held out"
         )
     random.Random(0).shuffle(groups)  # noqa: S311 - no secret; they stand by size
-    parts = [_taken(groups, share * len(questions)) for share in (_HELD_OUT, _VALIDATING)]
+    parts = [_take_groups(groups, share * len(questions)) for share in (_HELD_OUT, _VALIDATING)]
     held_out, validating, training = (
         [questions[at] for at in sorted(at for group in part for at in group)] for part in (*parts, groups)
     )
@@ -72,7 +72,7 @@ def split(
     return RewriterData(learned, choosing, pseudo_labels(learned, frozen, reward)), proving
 
 
-def _taken(groups: list[list[int]], wanted: float) -> list[list[int]]:
+def _take_groups(groups: list[list[int]], wanted: float) -> list[list[int]]:
     """Groups of about so many questions, two or more, which are taken out."""
     places = set(nearest_sum([len(group) for group in groups], wanted))
     taken = [group for at, group in enumerate(groups) if at in places]
@@ -100,7 +100,7 @@ def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward)
             raise
         except ModelError:
             continue
-        text = rewrite.keywords if item.form is Form.KEYWORDS else rewrite.sentences
+        text = rewrite.keywords if item.form is QueryForm.KEYWORDS else rewrite.sentences
         if text and reward.worth(item, text) > 0 and reward.gain(item, text) >= 0:
             labels.append((item, text))
     return labels

@@ -24,7 +24,7 @@ from rag_assets.query.search.ranking_weights import (
     Scorer,
     lightgbm_module,
 )
-from rag_assets.training.pairs import Judged
+from rag_assets.training.pairs import JudgedQuestion
 from rag_assets.training.ranking import LEVELS, Terms, chosen_strength, scale_of, terms_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _PARAMETERS = {
 }
 
 
-def learned_trees(judged: Sequence[Judged], level: Level) -> tuple[Scorer, float]:
+def learned_trees(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Scorer, float]:
     """Shipped weights with trees on top for a level, and how many; the shipped ones where nothing better is sure.
 
     Args:

@@ -35,7 +35,7 @@ _HELD_OUT = 2 / 5  # of the questions
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionOutcome:
     """What one question came to.
 
     Attributes:
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass
-class Candidate:
+class Configuration:
     """A configuration.
 
     Attributes:
@@ -65,9 +65,9 @@ class Candidate:
     """
 
     name: str
-    ask: Callable[[int], Asked]
+    ask: Callable[[int], QuestionOutcome]
     adoption: str = ""
-    results: dict[int, Asked] = field(default_factory=dict)
+    results: dict[int, QuestionOutcome] = field(default_factory=dict)
     rung: int = 0
     spent: float = 0.0
     first: float = 0.0
@@ -117,10 +117,10 @@ class Tuning:
         ended: Why it ended before all was asked; empty where all was.
     """
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[Configuration]
     choosing: Sequence[int]
     held_out: Sequence[int]
-    winner: Candidate | None = None
+    winner: Configuration | None = None
     differences: dict[str, PairedDifference] = field(default_factory=dict)
     ended: str = ""
 
@@ -154,7 +154,7 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
 
 
 def tuned(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Configuration],
     choosing: Sequence[int],
     held_out: Sequence[int],
     deadline: float,
@@ -220,7 +220,7 @@ def tuned(
 
 
 def _ask(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Configuration],
     positions: Sequence[int],
     deadline: float,
     clock: Callable[[], float],
@@ -250,14 +250,14 @@ def _ask(
             progress(done, total)
 
 
-def _check(default: Candidate) -> None:
+def _check(default: Configuration) -> None:
     """End it where nothing can be compared any more."""
     if default.failure:
         raise _EndedError(f"{default.name}: {default.failure}")
 
 
 def _differences(
-    winner: Candidate, default: Candidate, positions: Sequence[int], documents: Sequence[Collection[str]]
+    winner: Configuration, default: Configuration, positions: Sequence[int], documents: Sequence[Collection[str]]
 ) -> dict[str, PairedDifference]:
     groups = document_groups([documents[each] for each in positions]) if documents else None
     return {
@@ -267,25 +267,27 @@ def _differences(
     }
 
 
-def _better_half(alive: Sequence[Candidate], default: Candidate, positions: Sequence[int]) -> list[Candidate]:
+def _better_half(
+    alive: Sequence[Configuration], default: Configuration, positions: Sequence[int]
+) -> list[Configuration]:
     ranked = _ranked(alive, positions, default)[: max(1, len(alive) // 2)]
     return ranked if default in ranked else [*ranked, default]
 
 
-def _ranked(alive: Sequence[Candidate], positions: Sequence[int], default: Candidate) -> list[Candidate]:
+def _ranked(alive: Sequence[Configuration], positions: Sequence[int], default: Configuration) -> list[Configuration]:
     """Best first; of equal ones the default, then the faster."""
 
-    def rank(each: Candidate) -> tuple[float, ...]:
+    def rank(each: Configuration) -> tuple[float, ...]:
         return (*(-mean for mean in each.means(positions)), each is not default, each.milliseconds)
 
     return sorted(alive, key=rank)
 
 
-def _seconds(candidates: Sequence[Candidate], questions: int) -> float:
+def _seconds(candidates: Sequence[Configuration], questions: int) -> float:
     """Seconds that so many further questions take; what the first took, which may load a model, tells nothing."""
     return sum((each.spent - each.first) / max(len(each.results) - 1, 1) * questions for each in candidates)
 
 
-def _final(alive: Sequence[Candidate], held_out: Sequence[int]) -> float:
+def _final(alive: Sequence[Configuration], held_out: Sequence[int]) -> float:
     """Seconds of the last comparison, where the slowest wins."""
     return 2 * max(_seconds((each,), len(held_out)) for each in alive)

@@ -18,7 +18,7 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.pipeline.freshness import Stale, changes_to_index
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.steps import shards_to_weigh_again
+from rag_assets.pipeline.steps import shards_with_outdated_boilerplate
 from rag_assets.store.lake import SHARDS, shard_of
 
 
@@ -193,7 +193,7 @@ def test_three_edits_make_three_versions(home: Home) -> None:
     for n in range(least - 1, least + 2):  # the first of them makes the lines of the form boilerplate
         (root / f"{n}.md").write_text(f"{form}| name | customer {n} |\n", encoding="utf-8")
         assert run_index(home).new == (f"specs/{n}.md",)
-        assert not shards_to_weigh_again(home)
+        assert not shards_with_outdated_boilerplate(home)
         assert run_index(home).shards == ()
     assert home.lake.latest(PAGE_SUMMARIES)[shard_of("specs/0.md")] > before[shard_of("specs/0.md")]
     assert home.snapshots.numbers() == [1, 2, 3, 4]

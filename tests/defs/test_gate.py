@@ -23,7 +23,7 @@ from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.records import recorded_results, recorded_runs, value_of
 from rag_assets.models.embedding import embedders
 from rag_assets.pipeline import gate as gate_module
-from rag_assets.pipeline.gate import Gate, Verdict
+from rag_assets.pipeline.gate import Gate, GateVerdict
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import gate_notes
 from rag_assets.pipeline.opening import knowledge_base
@@ -157,10 +157,10 @@ def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version
     indexed = run(home, "index", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(home) == 2
-    told = (
+    summary = (
         "worse within the interval: passage R@5 -0.200 [-0.800, +0.000] on 5 questions, which show changes from 1.00 on"
     )
-    assert told in indexed.stdout
+    assert summary in indexed.stdout
     assert f"; worse: {TOKEN_WORSE}" in indexed.stdout
     rows = run(home, "sql", "--json", "SELECT * FROM evaluation_version_changes WHERE level = 'passage'")
     changes = {(row["question_id"], row["measure"]): row for row in map(json.loads, rows.stdout.splitlines())}
@@ -257,7 +257,7 @@ def opened(path: Path, **settings: object) -> tuple[Home, Snapshot]:
     return home, snapshot
 
 
-def checked(home: Home, candidate: Snapshot, before: Snapshot, overridden_by: str | None = None) -> Verdict | None:
+def checked(home: Home, candidate: Snapshot, before: Snapshot, overridden_by: str | None = None) -> GateVerdict | None:
     gate = Gate(home, overridden_by)
     gate.check(candidate, before)
     return gate.verdict
@@ -294,10 +294,10 @@ def test_who_publishes_anyway_is_not_stopped_by_what_cannot_be_measured(indexed:
     gate = Gate(home, "me")
     gate.keep(gate.check(snapshot, snapshot))
     assert gate.verdict is None
-    assert gate.told.startswith("published anyway by me: not measured: ")
+    assert gate.summary.startswith("published anyway by me: not measured: ")
     row = recorded_runs(home.lake)[0]
-    assert (row["version"], row["question_count"], row["warnings"]) == (snapshot.number, 0, [gate.told])
-    assert gate_notes(home, row["evaluated_at"]) == [f"accepted questions: {gate.told}"]
+    assert (row["version"], row["question_count"], row["warnings"]) == (snapshot.number, 0, [gate.summary])
+    assert gate_notes(home, row["evaluated_at"]) == [f"accepted questions: {gate.summary}"]
 
 
 def test_questions_without_evidence_that_is_left_are_named(indexed: Path, tmp_path: Path) -> None:

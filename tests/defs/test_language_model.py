@@ -35,7 +35,7 @@ from rag_assets.pipeline.language_models import forget_unusable_answers, languag
 from rag_assets.pipeline.plan import make_plan
 from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.pipeline.steps import FORCED, STEPS, Work, chunks_key, model_steps
+from rag_assets.pipeline.steps import FORCED, STEPS, StepWork, chunks_key, model_steps
 from rag_assets.store.lake import SHARDS
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -317,7 +317,7 @@ def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
         update_documents(home.lake, listing, SHARDS, home.options.parsing, 1, silent)
         update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), 256, 0.1, silent)
         for step in model_steps(home):
-            step.update(Work(home, home.lake, SHARDS, language_model(home, "run"), silent))
+            step.update(StepWork(home, home.lake, SHARDS, language_model(home, "run"), silent))
     home.ledger().compact()
     made = Counter(home.lake.read(MODEL_CALLS, columns=["step"])["step"].to_pylist())
     planned: Counter[str] = Counter()
@@ -402,7 +402,7 @@ class FaultyServer(ModelServer):
 
 def summarize_pages(home: Home, run: str) -> None:
     [step] = [step for step in STEPS if step.name == "summarize_pages"]
-    step.update(Work(home, home.lake, SHARDS, language_model(home, run), silent))
+    step.update(StepWork(home, home.lake, SHARDS, language_model(home, run), silent))
 
 
 def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(folder: Path) -> None:

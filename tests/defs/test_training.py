@@ -25,7 +25,7 @@ from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.evaluation.statistics import Interval
 from rag_assets.pipeline import learning, opening
-from rag_assets.pipeline.drift import settled
+from rag_assets.pipeline.drift import without_worse
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import clicks_file
@@ -46,7 +46,7 @@ from rag_assets.query.search.ranking_weights import (
     read_ranking,
     weights_files,
 )
-from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel
+from rag_assets.query.search.trained_rewriting import FACTS_FILE, QueryForm, TrainedModel
 from rag_assets.store.snapshots import Snapshot
 from rag_assets.training.adoption import (
     REWRITER_MODEL,
@@ -163,10 +163,10 @@ def test_questions_on_one_document_tell_nothing_of_what_was_learned(asked: Home)
     version, _ = adopted_weights(asked, {**SHIPPED, passages: MISLEADING[passages]}, Basis({"of old"}, {"gone/a.md"}))
     assert asked.settings.evaluation.questions is not None
     questions = read_questions(asked.settings.evaluation.questions)
-    checked, _ = settled(asked, version, questions)
+    checked, _ = without_worse(asked, version, questions)
     assert WEIGHTS_ASSET not in checked.learned, "on twenty documents they are worse"
     for question in questions[:4]:
-        checked, note = settled(asked, version, [replace(question, id=f"q{number}") for number in range(20)])
+        checked, note = without_worse(asked, version, [replace(question, id=f"q{number}") for number in range(20)])
         assert checked == version
         assert "too few questions to tell: 20 that it was not learned from, on 1 document; 20 on 6 are needed" in note
 
@@ -241,7 +241,7 @@ def test_a_query_map_that_got_worse_goes_back_to_the_one_before(asked: Home) -> 
 def test_a_rewriter_that_finds_less_than_the_one_without_training_goes(
     asked: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {FACTS_FILE: json.dumps({"forms": [*Form], "most_tokens": 8}).encode()}
+    facts = {FACTS_FILE: json.dumps({"forms": [*QueryForm], "most_tokens": 8}).encode()}
     place = store_candidate(asked.path, REWRITER_MODEL, facts, BETTER, Basis())
     version = adopt(asked.snapshots, REWRITER_MODEL, place)
     checked, note = gated(asked, version)
@@ -249,12 +249,12 @@ def test_a_rewriter_that_finds_less_than_the_one_without_training_goes(
     assert "rewriter_model cannot be used here, and so was not looked at: " in note
     assert "the rewriter without training is used instead" in run(asked, "train", "status").output
     monkeypatch.setattr(TrainedModel, "problem", lambda _: "")
-    monkeypatch.setattr(TrainedModel, "write", lambda _, question: dict.fromkeys(Form, question))
+    monkeypatch.setattr(TrainedModel, "write", lambda _, question: dict.fromkeys(QueryForm, question))
     checked, note = gated(asked, version)
     assert checked == version
     assert "rewriter_model: page nDCG@10 of mode rewrite " in note
     assert "on 20 questions that it was not learned from" in note
-    monkeypatch.setattr(TrainedModel, "write", lambda *_: dict.fromkeys(Form, "nothing of it"))
+    monkeypatch.setattr(TrainedModel, "write", lambda *_: dict.fromkeys(QueryForm, "nothing of it"))
     checked, note = gated(asked, version)
     assert checked.learned == {}
     assert "rewriter_model is worse than doing without: page nDCG@10 of mode rewrite -" in note
@@ -422,7 +422,7 @@ def test_what_was_learned_is_kept_and_told_where_the_look_fails(asked: Home, mon
     monkeypatch.setattr(KnowledgeBase, "ranking_signals", fail)
     assert asked.settings.evaluation.questions is not None
     questions = read_questions(asked.settings.evaluation.questions)
-    kept = learning._kept(
+    kept = learning._keep(
         asked, trained, weights_files(harmless), BETTER, Basis(), questions, learning.TrainingOptions()
     )
     assert kept.reason == f"kept in {kept.place}, not in force (the embedder is gone): better"

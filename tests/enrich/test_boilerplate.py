@@ -10,7 +10,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.contracts.tables import PAGE_SUMMARIES
-from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_to_weigh_again
+from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_with_outdated_boilerplate
 from rag_assets.enrich.summaries.dialogues import SummaryOptions
 from rag_assets.enrich.summaries.tables import update_page_summaries
 from rag_assets.models.structured import StructuredModel
@@ -86,15 +86,15 @@ def test_the_third_document_of_a_format_makes_the_others_due(lake: Lake) -> None
     documents = {name(subject): form(subject) for subject in ("顧客", "在庫")}
     store(lake, documents)
     summarize(lake)
-    assert not shards_to_weigh_again(lake, 3)
+    assert not shards_with_outdated_boilerplate(lake, 3)
     documents[name("請求")] = form("請求")
     store(lake, documents)
     new = shard_of(name("請求"))
     others = {shard_of(each) for each in documents} - {new}
     summarize(lake, (new,))
-    assert shards_to_weigh_again(lake, 3) == others
+    assert shards_with_outdated_boilerplate(lake, 3) == others
     assert summarize(lake) == len(others)
-    assert not shards_to_weigh_again(lake, 3)
+    assert not shards_with_outdated_boilerplate(lake, 3)
 
 
 def test_a_language_model_is_told_the_shared_lines_and_not_asked_again_for_them(lake: Lake) -> None:

@@ -16,7 +16,7 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.tables import META_KNOWLEDGE, QUESTION_CLUSTERS
 from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue, question_parts
 from rag_assets.enrich.knowledge.extraction import (
-    Question,
+    QuestionAnswer,
     Selection,
     TermCounts,
     central_questions,
@@ -57,8 +57,8 @@ def found(lake: Lake) -> dict[str, dict[str, Any]]:
     return {row["selection"]: row for row in lake.read(META_KNOWLEDGE).to_pylist()}
 
 
-def made(name: str, text: str, answer: str = "", language: str = "en") -> Question:
-    return Question(name, name.partition("#")[0], text, answer, language)
+def made(name: str, text: str, answer: str = "", language: str = "en") -> QuestionAnswer:
+    return QuestionAnswer(name, name.partition("#")[0], text, answer, language)
 
 
 def test_values_in_use_and_combinations_above_a_size_are_selected() -> None:

@@ -47,12 +47,12 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.tables import update_facets
-from rag_assets.enrich.questions.candidates import Candidate, candidates
+from rag_assets.enrich.questions.candidates import QuestionCandidate, candidates
 from rag_assets.enrich.questions.dialogues import question_dialogue, split_windows
 from rag_assets.enrich.questions.extraction import Passage, QuestionCounts, extract_questions, grade
 from rag_assets.enrich.questions.phrases import CandidateKind, document_subject
 from rag_assets.enrich.questions.tables import QuestionRules, update_questions, wanted_questions
-from rag_assets.enrich.summaries.boilerplate import shards_to_weigh_again, update_document_lines
+from rag_assets.enrich.summaries.boilerplate import shards_with_outdated_boilerplate, update_document_lines
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.records import load_pages
 from rag_assets.pipeline.settings import EnrichmentSettings
@@ -438,13 +438,13 @@ def test_questions_follow_lines_that_become_common(lake: Lake) -> None:
     store(lake, {first: texts[first], second: texts[second]})
     bring()
     assert any("保管" in row["question"] for row in pairs(lake))
-    assert not shards_to_weigh_again(lake, 3)
+    assert not shards_with_outdated_boilerplate(lake, 3)
     store(lake, texts)
     update_document_lines(lake, SHARDS)
     update_questions(lake, [shard_of(third)], extractive(), RULES, ignore)
-    assert shards_to_weigh_again(lake, 3) == {shard_of(first), shard_of(second)} - {shard_of(third)}
+    assert shards_with_outdated_boilerplate(lake, 3) == {shard_of(first), shard_of(second)} - {shard_of(third)}
     bring()
-    assert not shards_to_weigh_again(lake, 3)
+    assert not shards_with_outdated_boilerplate(lake, 3)
     assert pairs(lake)
     assert not any("保管" in row["question"] for row in pairs(lake))
 
@@ -488,7 +488,7 @@ def test_no_fewer_questions_than_at_least_are_allowed() -> None:
 
 
 def test_the_grade_is_the_stated_sum() -> None:
-    candidate = Candidate(
+    candidate = QuestionCandidate(
         CandidateKind.CELL, "「abc」のdefは何ですか。", "十五文字ちょうどの答えですよね", 1, 0, (), "abc def"
     )
     frequency = Counter({"abc": 1, "def": 3})

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.query.search.trained_rewriting import QueryForm
 from rag_assets.training.reinforce import Penalties
 from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions
 
@@ -86,7 +86,7 @@ def toy(
         vocabulary = [*questions, *NOUNS.values(), "keywords:", "Question:", "Search"]
         write_small_model(folder / "model", vocabulary, is_causal=is_causal, seed=seed)
     random.Random(1).shuffle(questions)
-    items = [Item(question, Form.KEYWORDS) for question in questions]
+    items = [Item(question, QueryForm.KEYWORDS) for question in questions]
     training, validation, held_out = items[:110], items[110:140], items[140:]
     labelled = list(NOUNS)[:_LABELLED]
     nouns = ((item, noun_of(item.question)) for item in training)

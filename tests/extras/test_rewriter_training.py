@@ -19,7 +19,7 @@ from small_models import NOUNS, gain, noun_of, toy, toy_options
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.models.text_to_text import TextToText, training_library
 from rag_assets.query.search.rewriting_rules import RuleRewriter
-from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter, prompt_for
+from rag_assets.query.search.trained_rewriting import QueryForm, TrainedModel, TrainedRewriter, prompt_for
 from rag_assets.training.rewriter import read_curves, train_rewriter
 
 pytestmark = [
@@ -67,7 +67,7 @@ def test_probabilities_do_not_depend_on_the_batch(tmp_path: Path, is_causal: boo
     """And those of all first tokens sum to one."""
     toy(tmp_path, is_causal=is_causal)
     model, torch = TextToText(str(tmp_path / "model")), training_library("torch")
-    prompts = [prompt_for(Form.KEYWORDS, text, is_causal=is_causal) for text in ("car", "where is the film today")]
+    prompts = [prompt_for(QueryForm.KEYWORDS, text, is_causal=is_causal) for text in ("car", "where is the film today")]
     torch.manual_seed(1)
     written = model.write(prompts, 5, samples=2)
     assert len(written.texts) == 4

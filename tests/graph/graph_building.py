@@ -12,7 +12,7 @@ import pyarrow as pa
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.contracts.tables import CLAIMS, ENTITIES, RELATIONSHIPS
-from rag_assets.graph.communities.leiden import LeidenOptions, Part, Quality
+from rag_assets.graph.communities.leiden import LeidenOptions, Quality, Subgraph
 from rag_assets.graph.communities.tables import Community, by_level
 from rag_assets.store.lake import WHOLE, Lake, shard_of
 
@@ -31,9 +31,9 @@ def leiden_options(**values: Any) -> LeidenOptions:
     return LeidenOptions(**{**defaults, **values})
 
 
-def part_of(node_count: int, edges: Iterable[tuple[int, int, float]]) -> Part:
+def part_of(node_count: int, edges: Iterable[tuple[int, int, float]]) -> Subgraph:
     rows = sorted((min(a, b), max(a, b), weight) for a, b, weight in edges)
-    return Part(
+    return Subgraph(
         np.arange(node_count),
         np.array([row[0] for row in rows], np.int64),
         np.array([row[1] for row in rows], np.int64),

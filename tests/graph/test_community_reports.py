@@ -6,9 +6,9 @@ from rag_assets.graph.reports.context import (
     Claim,
     Elements,
     Entity,
-    Part,
     PartReport,
     Relationship,
+    SubCommunity,
     pack_report,
 )
 from rag_assets.graph.reports.extraction import (
@@ -137,7 +137,9 @@ def test_parts_come_first_and_keep_their_references() -> None:
     part = PartReport("Azure and SQL Server", "Both move to the cloud.", "Both. [Data: Entities (5, 11)]")
     few = Elements([AZURE, SQL], [ENGLISH.relationships[2]], {})
     limit = ENGLISH.length_tokens + 50
-    context = pack_report(ENGLISH, [Part(few, part), Part(Elements([OPENAI, TEAMS], [], {}), None)], limit)
+    context = pack_report(
+        ENGLISH, [SubCommunity(few, part), SubCommunity(Elements([OPENAI, TEAMS], [], {}), None)], limit
+    )
     assert context.reports == (part,)
     report = compose_report(context, report_subject(ENGLISH), 1500)
     assert report.findings[0] == Finding("Azure and SQL Server", "Both move to the cloud. [Data: Entities (5, 11)]")

@@ -27,7 +27,7 @@ from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.pipeline.steps import STEPS, Work, chunks_key
+from rag_assets.pipeline.steps import STEPS, StepWork, chunks_key
 from rag_assets.store.integrity import key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import SHARDS
 
@@ -87,7 +87,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, llama_se
 
 def build(home: Home) -> None:
     """Every step of the graph."""
-    work = Work(home, home.lake, SHARDS, language_model(home, "run"), silent)
+    work = StepWork(home, home.lake, SHARDS, language_model(home, "run"), silent)
     for step in STEPS:
         if step.group == "graph":
             step.update(work)

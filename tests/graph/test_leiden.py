@@ -16,8 +16,8 @@ from rag_assets.graph.communities.leiden import (
     Group,
     Integers,
     LeidenOptions,
-    Part,
     Quality,
+    Subgraph,
     find_groups,
     join_communities,
     quality_of,
@@ -40,7 +40,7 @@ def labels_by_level(groups: Sequence[Group], node_count: int) -> list[Integers]:
     return levels
 
 
-def from_networkx(graph: "nx.Graph[object]") -> Part:
+def from_networkx(graph: "nx.Graph[object]") -> Subgraph:
     numbered = nx.convert_node_labels_to_integers(graph, ordering="sorted")
     edges = [(a, b, float(values.get("weight", 1))) for a, b, values in numbered.edges(data=True)]
     return part_of(numbered.number_of_nodes(), edges)
@@ -224,7 +224,7 @@ def test_a_large_leaf_is_one_that_cannot_be_split(
         assert len(found) in {1, len(place)} or _equally_good(part_of(len(place), inner), found.membership, options)
 
 
-def _equally_good(part: Part, membership: list[int], options: LeidenOptions) -> bool:
+def _equally_good(part: Subgraph, membership: list[int], options: LeidenOptions) -> bool:
     whole = np.zeros(len(part.nodes), np.int64)
     split = quality_of(part, np.asarray(membership), options.quality, options.resolution)
     none = quality_of(part, whole, options.quality, options.resolution)

@@ -13,10 +13,10 @@ from rag_assets.graph.reports.context import (
     Claim,
     Elements,
     Entity,
-    Part,
     PartReport,
     Relationship,
     ReportContext,
+    SubCommunity,
     pack_report,
 )
 from rag_assets.graph.reports.references import Records
@@ -135,9 +135,9 @@ BETWEEN = Relationship(20, X[0], Y[0], "", 11)
 X_REPORT = PartReport("X", "s", "X " + "[Data: Entities (1, 2); Relationships (3)]")
 Y_REPORT = PartReport("Y", "s", "Y [Data: Entities (5)]")
 PARTS = (
-    Part(Elements(Y, Y_EDGES, {}), Y_REPORT),
-    Part(Elements(X, X_EDGES, {}), X_REPORT),
-    Part(Elements(Z, [], {}), None),
+    SubCommunity(Elements(Y, Y_EDGES, {}), Y_REPORT),
+    SubCommunity(Elements(X, X_EDGES, {}), X_REPORT),
+    SubCommunity(Elements(Z, [], {}), None),
 )
 WHOLE = Elements([*X, *Y, *Z], [*X_EDGES, *Y_EDGES, BETWEEN], {})
 
@@ -180,7 +180,7 @@ def test_records_cited_in_reports_exist_too() -> None:
 
 def test_a_report_that_is_not_shorter_is_not_taken() -> None:
     long = PartReport("Y", "s", "Y " * 40)
-    context = pack_report(WHOLE, [Part(PARTS[0].elements, long), *PARTS[1:]], 53 + HEADING_TOKENS)
+    context = pack_report(WHOLE, [SubCommunity(PARTS[0].elements, long), *PARTS[1:]], 53 + HEADING_TOKENS)
     assert {each.title for each in context.reports} == {"X"}
     assert {each.number for each in context.entities} >= {5}
 
@@ -193,7 +193,7 @@ def test_a_record_longer_than_the_limit_is_cut() -> None:
 
 
 @st.composite
-def communities(draw: st.DrawFn) -> tuple[Elements, Sequence[Part]]:
+def communities(draw: st.DrawFn) -> tuple[Elements, Sequence[SubCommunity]]:
     count = draw(st.integers(2, 12))
     text = st.text("あa 1", max_size=30)
     entities = [Entity(f"e{n}", n, draw(text), "t", draw(text)) for n in range(count)]
@@ -210,13 +210,13 @@ def communities(draw: st.DrawFn) -> tuple[Elements, Sequence[Part]]:
         names = {each.entity_id for each in inside}
         inner = [edge for edge in edges if {edge.source.entity_id, edge.target.entity_id} <= names]
         report = PartReport("r", "s", draw(text)) if draw(st.booleans()) else None
-        parts.append(Part(Elements(inside, inner, {}), report))
+        parts.append(SubCommunity(Elements(inside, inner, {}), report))
     return Elements(entities, edges, {}), parts
 
 
 @settings(deadline=None)
 @given(communities(), st.integers(HEADING_TOKENS + 20, 500), st.booleans())
-def test_whatever_is_packed_fits(community: tuple[Elements, Sequence[Part]], limit: int, leaf: bool) -> None:
+def test_whatever_is_packed_fits(community: tuple[Elements, Sequence[SubCommunity]], limit: int, leaf: bool) -> None:
     elements, parts = community
     context = pack_report(elements, [] if leaf else parts, limit)
     assert estimate_tokens(context.text) <= limit

@@ -15,10 +15,10 @@ from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.graph.entities.resolution import (
     Declaration,
     Merge,
+    MergeRule,
     NameFacts,
     Overrides,
     ResolutionOptions,
-    Rule,
     read_overrides,
     resolve_names,
     skeleton,
@@ -50,7 +50,7 @@ def resolve(
     return resolve_names(names, declarations, chosen, OPTIONS, embedder or LikeEverything(), used, missing)
 
 
-def merged(merges: list[Merge]) -> dict[str, tuple[str, Rule]]:
+def merged(merges: list[Merge]) -> dict[str, tuple[str, MergeRule]]:
     return {merge.name_key: (merge.merged_into, merge.rule) for merge in merges}
 
 
@@ -77,7 +77,7 @@ def always_yes(request: Request) -> JsonValue:
 )
 def test_variant_spellings_are_one(first: str, second: str) -> None:
     names = facts(first, second)
-    assert merged(resolve(names)) == {names[1].key: (names[0].key, Rule.SIMILAR)}
+    assert merged(resolve(names)) == {names[1].key: (names[0].key, MergeRule.SIMILAR)}
     assert resolve(names, embedder=LikeNothing()) == []
 
 
@@ -162,15 +162,15 @@ def test_the_order_of_names_does_not_matter(order: list[int], order_of_declarati
     expected = resolve(names, declared)
     shuffled = resolve([names[place] for place in order], [declared[place] for place in order_of_declarations])
     assert shuffled == expected
-    assert merged(expected)["宛名管理"] == ("住登外者宛名番号管理", Rule.DECLARED)
-    assert merged(expected)["問合わせ窓口"] == ("問い合わせ窓口", Rule.SIMILAR)
+    assert merged(expected)["宛名管理"] == ("住登外者宛名番号管理", MergeRule.DECLARED)
+    assert merged(expected)["問合わせ窓口"] == ("問い合わせ窓口", MergeRule.SIMILAR)
 
 
 def test_declared_aliases_lead_to_the_full_name() -> None:
     names = facts("SSO", "Single Sign-On")
     found = resolve(names, [Declaration("sso", "single sign on", "Single Sign-On (SSO)")], embedder=LikeNothing())
     (merge,) = found
-    assert (merge.name_key, merge.merged_into, merge.rule) == ("sso", "single sign on", Rule.DECLARED)
+    assert (merge.name_key, merge.merged_into, merge.rule) == ("sso", "single sign on", MergeRule.DECLARED)
     assert merge.evidence == "Single Sign-On (SSO)"
 
 
@@ -207,7 +207,7 @@ def test_a_model_confirms_near_names() -> None:
 
     model = ScriptedModel(script)
     found = resolve(names, model=model)
-    assert merged(found) == {"顧客情報登録機能": ("顧客情報登録処理", Rule.MODEL)}
+    assert merged(found) == {"顧客情報登録機能": ("顧客情報登録処理", MergeRule.MODEL)}
     assert found[0].similarity == 1.0
     assert len(model.asked) == 1
     assert resolve(names, model=ScriptedModel(always_no)) == []
@@ -233,7 +233,7 @@ def test_a_person_decides(tmp_path: Path) -> None:
     path.write_text("name,merge_into\nE0005,E0004\n問合せ番号,\nなにか,E0004\n", "utf-8-sig")
     names = facts("E0005", "E0004", "問い合わせ番号", "問合せ番号")
     found = resolve(names, overrides=read_overrides(path))
-    assert merged(found) == {"e0005": ("e0004", Rule.OVERRIDE)}
+    assert merged(found) == {"e0005": ("e0004", MergeRule.OVERRIDE)}
     assert found[0].evidence == "merges.csv: e0005 → e0004"
 
 
@@ -241,14 +241,14 @@ def test_names_may_be_decided_to_be_one_by_a_name_that_no_document_holds(tmp_pat
     path = tmp_path / "merges.csv"
     path.write_text("name,merge_into\nAcme US,Acme Group\nAcme Europe,Acme Group\nalpha,beta\nbeta,gamma\n", "utf-8")
     found = merged(resolve(facts("acme us", "acme europe", "alpha", "gamma"), overrides=read_overrides(path)))
-    assert found == {"acme us": ("acme europe", Rule.OVERRIDE), "alpha": ("gamma", Rule.OVERRIDE)}
+    assert found == {"acme us": ("acme europe", MergeRule.OVERRIDE), "alpha": ("gamma", MergeRule.OVERRIDE)}
 
 
 def test_decisions_may_follow_on_each_other(tmp_path: Path) -> None:
     path = tmp_path / "merges.csv"
     path.write_text("name,merge_into\nあか,あお\nあお,きいろ\n", "utf-8")
     found = resolve(facts("あか", "あお", "きいろ"), overrides=read_overrides(path))
-    assert merged(found) == {"あか": ("きいろ", Rule.OVERRIDE), "あお": ("きいろ", Rule.OVERRIDE)}
+    assert merged(found) == {"あか": ("きいろ", MergeRule.OVERRIDE), "あお": ("きいろ", MergeRule.OVERRIDE)}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rag_assets.query.ask.checking import joined
-from rag_assets.query.ask.markup import settled, without_markup
+from rag_assets.query.ask.markup import stable_beginning, without_markup
 
 EVIDENCE = "See https://docs.example/a?b=1, and https://docs.example/wiki_(x)."
 
@@ -47,7 +47,7 @@ def test_what_is_told_while_it_is_written_is_told_at_the_end() -> None:
         text = "".join(generator.choice(parts) for _ in range(generator.randint(1, 14)))
         whole = without_markup(text, EVIDENCE)
         for end in range(len(text)):
-            begun = without_markup(settled(text[:end]), EVIDENCE)
+            begun = without_markup(stable_beginning(text[:end]), EVIDENCE)
             assert whole.startswith(begun.rstrip()), json.dumps([text, end])
 
 
@@ -55,7 +55,7 @@ def test_what_is_told_while_it_is_written_is_told_at_the_end() -> None:
 def test_brackets_without_end_cost_linear_time(text: str) -> None:
     began = time.process_time()
     plain = without_markup(text, EVIDENCE)
-    settled(text)
+    stable_beginning(text)
     assert time.process_time() - began < 1
     assert "](" not in plain
     assert "][" not in plain

@@ -268,7 +268,7 @@ def test_a_limit_of_time_makes_nothing_stale_but_what_failed_by_it(base: Base) -
     assert base.text() == []
     assert base.index()[0] == 0
     base.limits = replace(base.limits, timeout_seconds=30.0)
-    assert documents.documents_to_try_again(base.lake, base.limits) == {ID: "parsing.timeout_seconds raised"}
+    assert documents.documents_to_retry(base.lake, base.limits) == {ID: "parsing.timeout_seconds raised"}
     assert base.index()[0] == 1
     assert "part 19999" in "".join(base.text())
-    assert documents.documents_to_try_again(base.lake, base.limits) == {}
+    assert documents.documents_to_retry(base.lake, base.limits) == {}

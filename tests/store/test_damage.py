@@ -13,7 +13,7 @@ from stores import Base
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.store.checksums import RECORD
-from rag_assets.store.damage import Aside, Damage, StoreDamage, intact_version
+from rag_assets.store.damage import Damage, Quarantine, StoreDamage, intact_version
 from rag_assets.store.snapshots import Snapshot
 from rag_assets.store.vectors.upkeep import readable
 
@@ -77,9 +77,9 @@ def index(base: Base) -> None:
 
 def mend(base: Base) -> tuple[list[Damage], list[str]]:
     """What was found, and what could not be made whole."""
-    damage, aside = StoreDamage(base.lake, base.open_vectors, base.snapshots), Aside(base.root)
+    damage, aside = StoreDamage(base.lake, base.open_vectors, base.snapshots), Quarantine(base.root)
     found = damage.find()
-    damage.take_away(found, aside)
+    damage.set_aside(found, aside)
     index(base)
     dropped = damage.settle(aside)
     damage.note()

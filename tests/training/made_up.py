@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.metrics import Piece
 from rag_assets.query.search.ranking_weights import SIGNALS
-from rag_assets.training.pairs import Judged
+from rag_assets.training.pairs import JudgedQuestion
 
 CANDIDATES = 30
 NAMES, WORDS = SIGNALS.index("names"), SIGNALS.index("words")
 
 
-def made_up(count: int, telling: Mapping[int, float], seed: int = 0, documents: int = 10_000) -> list[Judged]:
+def made_up(count: int, telling: Mapping[int, float], seed: int = 0, documents: int = 10_000) -> list[JudgedQuestion]:
     """Questions whose evidence is the candidate that some signals, at these weights, put first, but for noise."""
     random = np.random.default_rng(seed)
     found = []
@@ -28,8 +28,8 @@ def made_up(count: int, telling: Mapping[int, float], seed: int = 0, documents: 
 
 def with_evidence(
     number: int, signals: NDArray[np.float64], best: int, random: np.random.Generator, documents: int = 10_000
-) -> Judged:
+) -> JudgedQuestion:
     """A question whose evidence is one of its candidates."""
     ids = tuple((f"d{row}", f"d{row}#1", f"d{row}#1.{number:03}") for row in range(CANDIDATES))
     ways = {level: ((Piece(frozenset({ids[best][place]})),),) for place, level in enumerate(Level)}
-    return Judged(f"q{number}", "fact", frozenset({f"d{random.integers(documents)}"}), ways, ids, signals)
+    return JudgedQuestion(f"q{number}", "fact", frozenset({f"d{random.integers(documents)}"}), ways, ids, signals)

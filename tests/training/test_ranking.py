@@ -14,7 +14,7 @@ from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.ranking_weights import RERANKER, SHIPPED, SIGNALS, Weights
-from rag_assets.training.pairs import Judged, distilled, document_folds, document_groups
+from rag_assets.training.pairs import JudgedQuestion, distilled, document_folds, document_groups
 from rag_assets.training.query_map import learned_map
 from rag_assets.training.ranking import fitted, learn_ranking, learned_weights, terms_of
 
@@ -46,7 +46,7 @@ def test_a_known_weight_is_recovered() -> None:
     assert (weights >= 0).all()
 
 
-def taught(judged: list[Judged], telling: dict[int, float]) -> list[Judged]:
+def taught(judged: list[JudgedQuestion], telling: dict[int, float]) -> list[JudgedQuestion]:
     """Questions of which a reranker has read twenty passages, whose scores are signals at these weights."""
     columns, weights = [*telling], np.array([*telling.values()])
     scores = [each.signals[:, columns] @ weights for each in judged]
@@ -109,7 +109,7 @@ def test_rankings_are_those_of_the_search(level: Level) -> None:
     ids = sorted(((d, f"{d}#{p}", f"{d}#{p}.{n:02}") for d, p, n in rows), key=lambda each: each[2])
     weights = Weights(1.0, 0.5, 0.3, 0.2)
     signals = np.round(random.random((40, len(SIGNALS))), 1)  # with ties
-    judged = Judged("q", "", frozenset(), {}, tuple(ids), signals)
+    judged = JudgedQuestion("q", "", frozenset(), {}, tuple(ids), signals)
     granularity = {Level.PASSAGE: "chunk", Level.PAGE: "page", Level.DOCUMENT: "document"}[level]
     scores = weights.scores(signals).tolist()
     found = [Candidate(key, document, page, 0, score) for (document, page, key), score in zip(ids, scores, strict=True)]
@@ -201,7 +201,7 @@ def test_results_that_the_reranker_orders_are_measured_in_its_order() -> None:
     assert judged.ranked(own, Level.PASSAGE, CANDIDATES) == plain
 
 
-def clicked(judged: list[Judged], telling: int) -> list[Judged]:
+def clicked(judged: list[JudgedQuestion], telling: int) -> list[JudgedQuestion]:
     """The same questions without evidence: of the first five, people open the one that a signal speaks most for."""
     found = []
     for each in judged:

@@ -18,7 +18,7 @@ from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.search.rewriting_rules import RuleRewriter
-from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter
+from rag_assets.query.search.trained_rewriting import QueryForm, TrainedModel, TrainedRewriter
 from rag_assets.training.rewards import SearchReward, answer_f1
 from rag_assets.training.rewriter import Item
 from rag_assets.training.rewriter_data import pseudo_labels, split
@@ -45,13 +45,13 @@ def test_a_rewrite_gains_what_its_search_finds_more(sample_home: Path) -> None:
     reward = SearchReward(base, corpus, [question, talk], "MRR@10", Level.DOCUMENT)
     assert reward.rewards(question)
     assert not reward.rewards(talk)
-    item = Item(question.text, Form.KEYWORDS)
+    item = Item(question.text, QueryForm.KEYWORDS)
     assert reward.gain(item, "pesticide imports") == pytest.approx(1 - reward.worth(item, ""))
     assert reward.gain(item, "") == reward.gain(item, "Zzzz, qqqq?") == 0
-    labels = pseudo_labels([item, Item(question.text, Form.SENTENCES)], RuleRewriter(), reward)
-    assert Form.KEYWORDS not in {labelled.form for labelled, _ in labels}
+    labels = pseudo_labels([item, Item(question.text, QueryForm.SENTENCES)], RuleRewriter(), reward)
+    assert QueryForm.KEYWORDS not in {labelled.form for labelled, _ in labels}
     with pytest.raises(QueryError, match="1 questions can be judged by document MRR@10, 10 are needed"):
-        split([question], {"q1"}, reward, [Form.KEYWORDS], RuleRewriter())
+        split([question], {"q1"}, reward, [QueryForm.KEYWORDS], RuleRewriter())
 
 
 def test_pages_of_a_document_named_alone_are_not_judged(sample_home: Path) -> None:
@@ -93,7 +93,7 @@ def test_questions_are_parted_by_documents_in_fixed_shares(crowded: int) -> None
     questions = [Question(f"q{number}", f"question {number}") for number in range(93)]
     documents = {each.id: "crowd" if at < crowded else each.id for at, each in enumerate(questions)}
     reward = cast("SearchReward", _Judged(documents))
-    data, proving = split(questions, {each.id for each in questions}, reward, [Form.KEYWORDS], RuleRewriter())
+    data, proving = split(questions, {each.id for each in questions}, reward, [QueryForm.KEYWORDS], RuleRewriter())
     sizes = len(data.training), len(data.validation), len(proving)
     assert sizes == (56, 9, 28)
     texts = {each.text: documents[each.id] for each in questions}
@@ -102,7 +102,7 @@ def test_questions_are_parted_by_documents_in_fixed_shares(crowded: int) -> None
     assert not any(one & other for one, other in itertools.combinations(parts, 2)), "documents stay together"
     few = cast("SearchReward", _Judged({each.id: f"d{at % 3}" for at, each in enumerate(questions)}))
     with pytest.raises(QueryError, match="in 3 documents or groups of them that share questions; 5 are needed"):
-        split(questions, set(), few, [Form.KEYWORDS], RuleRewriter())
+        split(questions, set(), few, [QueryForm.KEYWORDS], RuleRewriter())
 
 
 @without_torch
@@ -111,7 +111,7 @@ def test_without_the_extra_it_is_named_and_the_frozen_rewriter_writes(
 ) -> None:
     with pytest.raises(ModelError, match=r"torch is not installed: install it with pip install 'rag-assets\[train\]'"):
         training_library("torch")
-    frozen, model = RuleRewriter(), TrainedModel(tmp_path, [Form.KEYWORDS], 8)
+    frozen, model = RuleRewriter(), TrainedModel(tmp_path, [QueryForm.KEYWORDS], 8)
     asked = "What is the return policy?"
     with caplog.at_level(logging.WARNING):
         rewriter = TrainedRewriter(model, frozen)

@@ -22,12 +22,12 @@ from rag_assets.query.search.ranking_weights import (
     read_ranking,
     weights_files,
 )
-from rag_assets.training.pairs import Judged
+from rag_assets.training.pairs import JudgedQuestion
 from rag_assets.training.ranking import learn_ranking
 from rag_assets.training.trees import ROUNDS, learned_trees
 
 
-def of_both(count: int) -> list[Judged]:
+def of_both(count: int) -> list[JudgedQuestion]:
     """Questions whose evidence is what both words and names speak for, which no sum of the two says."""
     random = np.random.default_rng(0)
     found = []

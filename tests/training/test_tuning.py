@@ -27,9 +27,9 @@ from rag_assets.pipeline.stored_settings import read_stored
 from rag_assets.query.search.ranking_weights import MAP_ASSET, SHIPPED, WEIGHTS_ASSET, Weights, weights_files
 from rag_assets.text.plain import counted
 from rag_assets.training.adoption import prove, store_candidate
-from rag_assets.training.pairs import Judged, judged_questions
+from rag_assets.training.pairs import JudgedQuestion, judged_questions
 from rag_assets.training.ranking import LEVELS, judged_levels
-from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
+from rag_assets.training.tuning import Configuration, QuestionOutcome, Tuning, parted, tuned
 
 EVERY = [*range(40)]
 
@@ -42,13 +42,13 @@ class Clock:
         return self.now
 
 
-def made_up(clock: Clock, values: dict[str, float], seconds: float = 1.0) -> list[Candidate]:
-    def candidate(name: str, value: float) -> Candidate:
-        def ask(position: int) -> Asked:
+def made_up(clock: Clock, values: dict[str, float], seconds: float = 1.0) -> list[Configuration]:
+    def candidate(name: str, value: float) -> Configuration:
+        def ask(position: int) -> QuestionOutcome:
             clock.now += seconds
-            return Asked((value, value), seconds)
+            return QuestionOutcome((value, value), seconds)
 
-        return Candidate(name, ask)
+        return Configuration(name, ask)
 
     return [candidate(name, value) for name, value in values.items()]
 
@@ -81,8 +81,8 @@ def test_a_default_that_nothing_beats_stays() -> None:
 
 
 def test_values_in_another_order_are_no_better() -> None:
-    def valued(name: str, values: tuple[float, ...], seconds: float) -> Candidate:
-        return Candidate(name, lambda position: Asked((1.0, values[position % len(values)]), seconds))
+    def valued(name: str, values: tuple[float, ...], seconds: float) -> Configuration:
+        return Configuration(name, lambda position: QuestionOutcome((1.0, values[position % len(values)]), seconds))
 
     default, other = valued("default", (0.3, 0.2, 0.1), 0.1), valued("other", (0.1, 0.2, 0.3), 0.2)
     assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
@@ -112,10 +112,10 @@ def test_without_the_last_comparison_there_is_no_winner() -> None:
     assert made.winner is None
 
 
-def failing(candidate: Candidate, first: int) -> Candidate:
+def failing(candidate: Configuration, first: int) -> Configuration:
     """Cannot answer any more after so many questions."""
 
-    def ask(position: int) -> Asked:
+    def ask(position: int) -> QuestionOutcome:
         if len(candidate.results) >= first:
             raise QueryError("none are indexed")
         return answered(position)
@@ -152,7 +152,7 @@ def test_an_interrupt_leaves_what_is_known() -> None:
     candidates = made_up(clock, {"default": 0.1, "a": 0.2})
     ask = candidates[1].ask
 
-    def interrupted(position: int) -> Asked:
+    def interrupted(position: int) -> QuestionOutcome:
         if clock.now > 20:
             raise KeyboardInterrupt
         return ask(position)
@@ -300,7 +300,9 @@ def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pyte
 
     monkeypatch.setattr(subprocess, "run", late)
     opened = Home(load_settings(home=home.path))
-    plan = tuning.planned_tuning(opened, path, tuning.Budget(time.monotonic() + 120), (48, 64), tmp_path / "scratch")
+    plan = tuning.planned_tuning(
+        opened, path, tuning.TuningBudget(time.monotonic() + 120), (48, 64), tmp_path / "scratch"
+    )
     assert [note.partition(": ")[0] for note in plan.notes[3:]] == ["passages of 48 tokens", "passages of 64 tokens"]
     assert "s, what was left of half of the time" in plan.notes[3]
     for name, value in given.items():
@@ -323,7 +325,7 @@ def test_what_is_in_force_is_part_of_the_default_and_too_few_questions_teach_not
     place = store_candidate(home.path, WEIGHTS_ASSET, weights_files(SHIPPED), proof)
     learned = {WEIGHTS_ASSET: (place,), MAP_ASSET: ("learned/query_map/0123",)}
     home.snapshots.publish(replace(current, number=home.snapshots.next_number(), learned=learned))
-    budget = tuning.Budget(time.monotonic() + 120)
+    budget = tuning.TuningBudget(time.monotonic() + 120)
     plan = tuning.planned_tuning(home, path, budget, (), tmp_path)
     assert plan.notes[0].startswith("in force, but not used here: query_map: learned/query_map/0123 cannot be read")
     assert plan.notes[1].startswith(
@@ -389,7 +391,7 @@ def test_learned_weights_that_win_are_adopted_by_the_line_that_is_printed(
     plan = tuning.planned_tuning(
         Home(load_settings(home=tmp_path / "home", search={"mode": "vector"})),
         named / "set.jsonl",
-        tuning.Budget(time.monotonic() + 300),
+        tuning.TuningBudget(time.monotonic() + 300),
         (),
         tmp_path,
     )
@@ -405,7 +407,7 @@ def test_no_question_is_searched_by_weights_that_its_document_taught(named: Path
     choosing, held_out = parted([{each.evidence[0].document} for each in questions])
     taught: dict[float, list[str]] = {}
 
-    def learn(judged: Sequence[Judged], _level: Level) -> tuple[Weights, float]:
+    def learn(judged: Sequence[JudgedQuestion], _level: Level) -> tuple[Weights, float]:
         weights = Weights(words=2.0 + len(taught))
         taught[weights.words] = [each.id for each in judged]
         return weights, 0.0

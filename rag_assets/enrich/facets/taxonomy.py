@@ -135,7 +135,7 @@ def parse_taxonomy(text: str, place: str) -> Taxonomy:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{place}: not TOML: {error}") from error
-    reader = _Reader(place)
+    reader = _TaxonomyReader(place)
     reader.refuse_unknown(content, {"name", "facets"}, "")
     facets = tuple(reader.facet(each, index) for index, each in enumerate(reader.tables(content, "facets", "")))
     reader.refuse_repeated([facet.name for facet in facets], "facets")
@@ -162,7 +162,7 @@ def taxonomy_text(taxonomy: Taxonomy, comment: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Reader:
+class _TaxonomyReader:
     """Reads parts of a taxonomy file, and says where one is wrong."""
 
     def __init__(self, place: str) -> None:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
-from rag_assets.enrich.knowledge.extraction import Question, Selection
+from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
@@ -56,7 +56,7 @@ def knowledge_dialogue(
         texts = _read_together(written, room)
 
 
-def question_parts(questions: Sequence[Question], tokens: int) -> list[str]:
+def question_parts(questions: Sequence[QuestionAnswer], tokens: int) -> list[str]:
     """Questions and answers as texts of at most so many tokens, by estimate.
 
     Returns:
@@ -125,5 +125,5 @@ def _summary(answer: Completion) -> str | None:
     return "\n".join(line.strip() for line in str(answer.value["summary"]).splitlines() if line.strip()) or None
 
 
-def _lines(question: Question) -> str:
+def _lines(question: QuestionAnswer) -> str:
     return f"Q: {one_line(question.question)}\nA: {one_line(question.answer)}"

@@ -41,7 +41,7 @@ _SHOWN_TERMS = 10
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionAnswer:
     """A searched question with its answer."""
 
     qa_id: str
@@ -61,7 +61,7 @@ class Selection:
     """
 
     facets: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[QuestionAnswer, ...]
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class Selection:
 
 
 def select(
-    questions: Mapping[str, Sequence[Question]],
+    questions: Mapping[str, Sequence[QuestionAnswer]],
     facets: Mapping[str, Sequence[str]],
     least_documents: int,
     least_questions: int,
@@ -155,7 +155,7 @@ class TermCounts:
     spellings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     of_question: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def add(self, question: Question) -> None:
+    def add(self, question: QuestionAnswer) -> None:
         """Count the terms of one question, each once; one that was counted before is left out."""
         if question.qa_id in self.of_question:
             return
@@ -171,7 +171,7 @@ class TermCounts:
         spellings = self.spellings[term]
         return min(spellings, key=lambda name: (-spellings[name], name))
 
-    def log_odds(self, questions: Sequence[Question]) -> dict[str, float]:
+    def log_odds(self, questions: Sequence[QuestionAnswer]) -> dict[str, float]:
         """How much more often each term of some questions stands in them than in the others, in standard deviations.
 
         Source: log-odds ratio with an informative Dirichlet prior, z-scored: B. Monroe, M. Colaresi and K. Quinn,
@@ -227,7 +227,7 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
     return [terms.spelled(term) for term in chosen]
 
 
-def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[Question]:
+def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[QuestionAnswer]:
     """Few questions that together hold much of what sets a selection apart.
 
     Greedy: in each turn the question whose terms that no chosen one holds weigh most, by the square root of its length.
@@ -241,7 +241,7 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
     left = {each.qa_id: each for each in selection.questions}
     covered: set[str] = set()
-    chosen: list[Question] = []
+    chosen: list[QuestionAnswer] = []
     while left:
         # summed in order, so that equal sets give equal sums whatever the order of hashing
         gains = {
@@ -279,5 +279,5 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
     return "\n".join(lines)
 
 
-def _length(question: Question) -> int:
+def _length(question: QuestionAnswer) -> int:
     return len(question.question) + min(len(question.answer), _ANSWER_CHARS) + 6

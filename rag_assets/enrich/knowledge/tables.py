@@ -16,7 +16,7 @@ from rag_assets.enrich.knowledge.clusters import facet_values
 from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
 from rag_assets.enrich.knowledge.extraction import (
     METHOD,
-    Question,
+    QuestionAnswer,
     Selection,
     TermCounts,
     compose_summary,
@@ -188,10 +188,10 @@ class _Writer:
 
 def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
     """The selections that get a summary, with the questions that it is made from."""
-    questions: dict[str, list[Question]] = defaultdict(list)
+    questions: dict[str, list[QuestionAnswer]] = defaultdict(list)
     for row in lake.read(SYNTHETIC_QA, columns=_QUESTION).to_pylist():
         if row.pop("indexed"):
-            questions[row["document_id"]].append(Question(**row))
+            questions[row["document_id"]].append(QuestionAnswer(**row))
     least = (options.least_documents, options.least_questions)
     selections = select(questions, facet_values(lake), *least, options.most_combinations)
     if not options.remove_duplicates:
@@ -207,8 +207,8 @@ def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) ->
 
     Clusters are by id of the question, each with whether the question stands for it.
     """
-    kept: dict[int, Question] = {}
-    alone: list[Question] = []
+    kept: dict[int, QuestionAnswer] = {}
+    alone: list[QuestionAnswer] = []
     for question in selection.questions:
         cluster = clusters.get(question.qa_id)
         if cluster is None:

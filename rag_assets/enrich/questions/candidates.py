@@ -74,7 +74,7 @@ _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。�
 
 
 @dataclass(frozen=True)
-class Candidate:
+class QuestionCandidate:
     """A question with its answer.
 
     Attributes:
@@ -94,14 +94,14 @@ class Candidate:
 
 def candidates(
     document_id: str, title: str, pages: Sequence[Page], language: str, common: Container[str] = ()
-) -> list[Candidate]:
+) -> list[QuestionCandidate]:
     """Questions that a document answers, in reading order; several may ask nearly the same.
 
     Cover sheets, tables of contents, revision histories, sheets of choices for other cells or on how a form is filled
     in, and hidden pages are passed over. No question is made from the common lines, which many documents share.
     """
     topic, kind = document_subject(document_id, title, language)
-    found: list[Candidate] = []
+    found: list[QuestionCandidate] = []
     for page in pages:
         if not is_content(page):
             continue
@@ -122,7 +122,7 @@ def is_content(page: Page) -> bool:
 
 def document_candidate(
     document_id: str, title: str, language: str, pages: Sequence[Page], place: tuple[int, int], answer: str, quote: str
-) -> Candidate | None:
+) -> QuestionCandidate | None:
     """The question what a document is about.
 
     The answer is a sentence or row of the document at a page and block (`place`), which holds the quote. Where the
@@ -141,11 +141,11 @@ def document_candidate(
         topic = topic or ("" if is_placeholder(stem) or "__" in stem else stem)
     writer = Japanese(topic, kind) if language == "ja" else English(topic)
     question = writer.document()
-    made = Candidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)
+    made = QuestionCandidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)
     return made if question and len(answer) >= SHORTEST_ANSWER and _is_sound(made) else None
 
 
-def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iterator[Candidate]:
+def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iterator[QuestionCandidate]:
     blocks = [without_common(block, common) for block in page.blocks]
     for index, block in enumerate(blocks):
         if any(_APART.search(plain_heading(heading)) for heading in (*block.section, block.text[:40])):
@@ -185,14 +185,14 @@ class _Maker:
 
     def make(
         self, kind: CandidateKind, question: str, answer: str, quotes: Iterable[str], subject: str, offset: int = 0
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[QuestionCandidate]:
         ticked = [item.strip() for item in _CHECKED.findall(answer)]
         text = self.writer.separator.join(ticked) if ticked else one_line(answer)
         if question and len(text) >= SHORTEST_ANSWER and len(text) <= ANSWER_CHARS:
             place = (self.page_number, self.block_index + offset)
-            yield Candidate(kind, one_line(question), text, *place, tuple(map(one_line, quotes)), subject)
+            yield QuestionCandidate(kind, one_line(question), text, *place, tuple(map(one_line, quotes)), subject)
 
-    def asked(self, sentence: str) -> Iterator[Candidate]:
+    def asked(self, sentence: str) -> Iterator[QuestionCandidate]:
         """Questions that a sentence of the block answers."""
         if isinstance(self.writer, English):
             found = english_questions(sentence, self.writer.document_name)
@@ -211,7 +211,7 @@ def _section(block: Block, page: Page, writer: Writer) -> str:
     return ""
 
 
-def _table(block: Block, maker: _Maker, common: Container[str]) -> Iterator[Candidate]:
+def _table(block: Block, maker: _Maker, common: Container[str]) -> Iterator[QuestionCandidate]:
     header = [column_title(name) for name in column_names(block.rows[: block.header_row_count])]
     body = [row for row in block.rows[block.header_row_count :] if any(cell.strip() for cell in row.cells)]
     if not header:
@@ -240,7 +240,7 @@ def _cells(
     sources: Sequence[Sequence[int]],
     maker: _Maker,
     common: Container[str],
-) -> Iterator[Candidate]:
+) -> Iterator[QuestionCandidate]:
     """Questions after cells, of the rows that bear one name together."""
     counts = list(map(Counter, columns))
     for rows in sources:
@@ -275,7 +275,7 @@ def _short(value: str) -> str:
     return shown
 
 
-def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[Candidate]:
+def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[QuestionCandidate]:
     names = list(dict.fromkeys(line for line in values if can_be_key(line, name)))
     short = all(len(each) <= KEY_CHARS // 2 for each in names)
     if 3 <= len(names) <= _LISTED and short and maker.section and 2 <= len(name) <= LABEL_CHARS[maker.writer.language]:
@@ -284,7 +284,7 @@ def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[Candid
         yield from maker.make(CandidateKind.LIST, question, answer, names, f"{maker.section} {name}")
 
 
-def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
+def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[QuestionCandidate]:
     """Rows without a header: label and value side by side, once or several times in a row.
 
     One or two English rows may be anything.
@@ -306,7 +306,7 @@ def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
             yield from _labelled(label, value, maker)
 
 
-def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
+def _labelled(label: str, value: str, maker: _Maker) -> Iterator[QuestionCandidate]:
     label = label.rstrip(" :：")
     if (
         label.startswith(("•", "●", "▪"))
@@ -325,7 +325,7 @@ def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
     yield from maker.make(CandidateKind.PAIR, question, value, (label, value), f"{maker.section} {label}")
 
 
-def _heading(block: Block, following: Sequence[Block], maker: _Maker) -> Iterator[Candidate]:
+def _heading(block: Block, following: Sequence[Block], maker: _Maker) -> Iterator[QuestionCandidate]:
     heading = plain_heading(block.text)
     if not is_section_name(heading, maker.writer.language):
         return
@@ -352,7 +352,7 @@ def _beginning(following: Sequence[Block], language: str) -> tuple[str, int]:
     return "", 0
 
 
-def _diagram(block: Block, maker: _Maker) -> Iterator[Candidate]:
+def _diagram(block: Block, maker: _Maker) -> Iterator[QuestionCandidate]:
     lines = [line for line in map(one_line, block.text.splitlines()) if line and not line.startswith(("凡例", "凡 例"))]
     if len(lines) < 3 or len(lines) < len(block.text.splitlines()):  # too little, or a legend
         return
@@ -374,7 +374,7 @@ def _diagram(block: Block, maker: _Maker) -> Iterator[Candidate]:
     yield from maker.make(CandidateKind.SECTION, question, answer, names[:1], maker.section)
 
 
-def _prose(block: Block, maker: _Maker) -> Iterator[Candidate]:
+def _prose(block: Block, maker: _Maker) -> Iterator[QuestionCandidate]:
     for line in block.text.splitlines():
         if (pair := _PAIR.match(line)) and "://" not in line:
             yield from _labelled(one_line(pair["label"]), one_line(pair["value"]), maker)
@@ -384,7 +384,7 @@ def _prose(block: Block, maker: _Maker) -> Iterator[Candidate]:
             yield from maker.asked(sentence)
 
 
-def _is_sound(candidate: Candidate) -> bool:
+def _is_sound(candidate: QuestionCandidate) -> bool:
     """Whether a question can be read: brackets closed, words in it, neither very short nor very long."""
     question = candidate.question
     if not 8 <= len(question) <= (120 if is_japanese(question) else 200):

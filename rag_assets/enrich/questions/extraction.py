@@ -30,7 +30,13 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.enrich.centrality import lexrank, terms, tf_idf
-from rag_assets.enrich.questions.candidates import Candidate, candidates, document_candidate, is_content, without_common
+from rag_assets.enrich.questions.candidates import (
+    QuestionCandidate,
+    candidates,
+    document_candidate,
+    is_content,
+    without_common,
+)
 from rag_assets.enrich.questions.phrases import CandidateKind
 from rag_assets.enrich.questions.texts import is_hollow, is_sentence, joined, sentences
 from rag_assets.text.language import is_japanese
@@ -162,7 +168,7 @@ def extract_questions(
     return [Pair(each.question, each.answer, (place,), score) for each, place, score in chosen]
 
 
-def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> float:
+def grade(candidate: QuestionCandidate, frequency: Counter[str], unit_count: int) -> float:
     """Grade of a pair, from 0 to 100; see the top of the module.
 
     Frequencies are numbers of the sentences and rows of the document that hold a term.
@@ -182,7 +188,7 @@ def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> flo
     return round(100 * total, 1)
 
 
-_Graded = tuple[Candidate, Passage, float]
+_Graded = tuple[QuestionCandidate, Passage, float]
 
 
 def _choose(graded: Sequence[_Graded], count: int) -> list[_Graded]:
@@ -222,7 +228,7 @@ def _shortened(graded: Sequence[_Graded]) -> list[_Graded]:
     return [graded[index] for index in sorted(index for _, index in ranked[:_MOST_CANDIDATES])]
 
 
-def _unambiguous(found: Sequence[Candidate]) -> list[Candidate]:
+def _unambiguous(found: Sequence[QuestionCandidate]) -> list[QuestionCandidate]:
     """Each question once; none that the document answers in different ways, as a table that stands twice does."""
     answers: dict[str, set[str]] = {}
     for each in found:
@@ -232,7 +238,7 @@ def _unambiguous(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _passage_of(
-    candidate: Candidate, passages: Mapping[tuple[int, int], Sequence[tuple[str, Passage]]]
+    candidate: QuestionCandidate, passages: Mapping[tuple[int, int], Sequence[tuple[str, Passage]]]
 ) -> Passage | None:
     """The first passage of the candidate's block that holds all of its quotes, else their beginnings.
 
@@ -270,7 +276,7 @@ def _is_talk(lines: Sequence[str]) -> bool:
 
 def _whole(
     document_id: str, title: str, language: str, pages: Sequence[Page], lines: Sequence[_Line]
-) -> Candidate | None:
+) -> QuestionCandidate | None:
     """What the document is about, answered by its most central sentence, where sentences are most of its text."""
     blocks = [block for page in pages if is_content(page) for block in page.blocks]
     whole = sum(len(block.text) for block in blocks if block.kind is not BlockKind.HEADER)
@@ -290,7 +296,7 @@ def _speakers(lines: Sequence[str]) -> set[str]:
     return set(names) if len(speakers) > 1 else set()
 
 
-def _is_remark(candidate: Candidate, said: str, speakers: Container[str]) -> bool:
+def _is_remark(candidate: QuestionCandidate, said: str, speakers: Container[str]) -> bool:
     """Whether a question of a talk is none: what came next or how, what a common word is like, what somebody says."""
     subject = candidate.subject.strip().lower()
     if candidate.kind is CandidateKind.CONDITION:

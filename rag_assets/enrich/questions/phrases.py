@@ -93,11 +93,13 @@ class Japanese:
     def cell(self, section: str, labels: Sequence[str], names: Sequence[str], column: str) -> str:
         place = self.about(section)
         row = "の".join(f"{label}「{name}」" for label, name in zip(labels, names, strict=True))
-        return f"{place}で、{row}の{self._asked(column)}" if place else f"{row}の{self._asked(column)}"
+        return (
+            f"{place}で、{row}の{self._question_about(column)}" if place else f"{row}の{self._question_about(column)}"
+        )
 
     def pair(self, section: str, label: str) -> str:
         place = self.about(section)
-        return f"{place}の{self._asked(label)}" if place else ""
+        return f"{place}の{self._question_about(label)}" if place else ""
 
     def listed(self, section: str, name: str) -> str:
         place = self.about(section)
@@ -123,7 +125,7 @@ class Japanese:
         return f"{name}には何が書かれていますか。" if name else ""
 
     @staticmethod
-    def _asked(column: str) -> str:
+    def _question_about(column: str) -> str:
         asked = next((asked for form, asked in _ASKED_OF if form.search(column)), "何ですか")
         return f"{column}は{asked}。"
 

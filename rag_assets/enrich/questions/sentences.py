@@ -13,7 +13,7 @@ from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA_LETTERS
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentenceQuestion:
     """A question that a sentence answers.
 
     Attributes:
@@ -58,7 +58,7 @@ _JA_MOSTLY = re.compile(r"(?:多く|大抵|たいてい|ほとんど|大半|通�
 _JA_LABEL = re.compile(r"^[^\s:：。、「」]{1,12}[:：]\s*")  # who speaks, or 備考 and the like
 
 
-def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
+def japanese_questions(sentence: str, place: str) -> Iterator[SentenceQuestion]:
     """Questions that a Japanese sentence answers.
 
     The place is what its section is about, to be followed by で; it may be empty.
@@ -71,10 +71,10 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
             and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"])
             and not re.search(r"ということ(?:です|である)。?$", match["body"])
         ):
-            yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+            yield SentenceQuestion(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
             return
     if (match := _JA_CALLED.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』")):
-        yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+        yield SentenceQuestion(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
         return
     if (match := _JA_CONDITION.match(sentence)) and not (
         _JA_POINTING.match(match["when"])
@@ -90,7 +90,7 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
                 r"(?:こと|ください|する必要がある|とする|記載する|記述する|設定する|行う|使用する)。?$", match["then"]
             ):
                 question = f"{prefix}{when}場合はどうすればよいですか。"
-            yield Asked(CandidateKind.CONDITION, question, match["then"], when)
+            yield SentenceQuestion(CandidateKind.CONDITION, question, match["then"], when)
         return
     if (
         (match := _JA_TOPIC.match(sentence))
@@ -102,7 +102,7 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
         question = f"{subject}はどのように定められていますか。"
         if re.search(r"(?:である|です|をいう|を表す|を示す|を指す)。?$", sentence):
             question = f"{subject}は何ですか。" if place else f"{subject}とは何ですか。"
-        yield Asked(CandidateKind.DEFINITION, question, sentence, name)
+        yield SentenceQuestion(CandidateKind.DEFINITION, question, sentence, name)
 
 
 def _can_be_name(text: str) -> bool:
@@ -184,7 +184,7 @@ _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, n
 )
 
 
-def english_questions(sentence: str, document: str) -> Iterator[Asked]:
+def english_questions(sentence: str, document: str) -> Iterator[SentenceQuestion]:
     """Questions that an English sentence answers.
 
     The name of the document may be empty.
@@ -193,7 +193,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     if (match := _EN_PURPOSE.match(sentence)) and not (
         _EN_ANAPHORA.search(match["what"]) or _EN_SPEAKER.search(match["what"]) or not _EN_MEANS.match(match["how"])
     ):
-        yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
+        yield SentenceQuestion(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
         return
     if (match := _EN_CONDITION.match(sentence)) and not (
         _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"]) or _EN_SAID_ALOUD.search(match["then"])
@@ -201,7 +201,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
         if len(match["when"].split()) < 3 or _EN_NO_CLAUSE.search(match["when"]):
             return
         question = f"What happens {match['word'].lower()} {match['when']}?"
-        yield Asked(CandidateKind.CONDITION, question, sentence, match["when"])
+        yield SentenceQuestion(CandidateKind.CONDITION, question, sentence, match["when"])
         return
     for pattern in (_EN_DEFINITION, _EN_AMOUNT, _EN_VERB):
         if not (match := pattern.match(sentence)) or not _can_be_term(match["name"]):
@@ -216,11 +216,11 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
             continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)
         kind = CandidateKind.PAIR if pattern is _EN_AMOUNT else CandidateKind.DEFINITION
-        yield Asked(kind, question, sentence, match["name"])
+        yield SentenceQuestion(kind, question, sentence, match["name"])
         return
     if (match := _EN_CALLED.match(sentence)) and _can_be_term(match["name"].strip('“”"').capitalize()):
         name = match["name"].strip('“”"')
-        yield Asked(CandidateKind.DEFINITION, f"What is {name}?", sentence, name)
+        yield SentenceQuestion(CandidateKind.DEFINITION, f"What is {name}?", sentence, name)
 
 
 _EN_ANAPHORA = re.compile(

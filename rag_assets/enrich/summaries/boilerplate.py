@@ -96,7 +96,7 @@ def with_common_lines(lake: Lake, shard: str, common: CommonLines, wanted: Mappi
     return {name: key + marks.get(name, "") for name, key in wanted.items()}
 
 
-def shards_to_weigh_again(lake: Lake, least_documents: int) -> set[str]:
+def shards_with_outdated_boilerplate(lake: Lake, least_documents: int) -> set[str]:
     """Shards with page summaries or questions that were made when other lines of their documents were common."""
     common = common_lines(lake, least_documents)
     shards = set()

@@ -72,7 +72,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Part:
+class Subgraph:
     """A part of a graph, with nodes numbered anew from 0.
 
     Attributes:
@@ -111,7 +111,7 @@ class Part:
         inside = None if labels is None else labels[self.source] == labels[self.target]
         return np.asarray(self.graph(inside).connected_components().membership, np.int64)
 
-    def divide(self, labels: Integers) -> list["Part"]:
+    def divide(self, labels: Integers) -> list["Subgraph"]:
         """One part for each label, in their order; edges between labels are left out.
 
         Args:
@@ -133,11 +133,11 @@ class Part:
         ):
             first = end - len(nodes)
             source, target = place[self.source[edges]] - first, place[self.target[edges]] - first
-            parts.append(Part(self.nodes[nodes], source, target, self.weight[edges]))
+            parts.append(Subgraph(self.nodes[nodes], source, target, self.weight[edges]))
         return parts
 
 
-def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
+def find_groups(whole: Subgraph, options: LeidenOptions) -> list[Group]:
     """Divide a graph into communities, and each into smaller ones, until they are small or cannot be split.
 
     Connected components are divided one by one, with the resolution scaled so that the quality of all of them together
@@ -162,7 +162,7 @@ def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
         communities of higher levels that are not split, holds every node once.
     """
     groups: list[Group] = []
-    pending: list[tuple[Part, int | None, float, bool]] = []
+    pending: list[tuple[Subgraph, int | None, float, bool]] = []
     for component in whole.divide(whole.components()):
         scale = component.total / whole.total if options.quality is Quality.MODULARITY and whole.total else 1.0
         joined = len(component.nodes) > options.joined_from
@@ -171,7 +171,7 @@ def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
     pending.sort(key=lambda item: int(item[0].nodes[0]))
     level = 0
     while pending:
-        following: list[tuple[Part, int | None, float, bool]] = []
+        following: list[tuple[Subgraph, int | None, float, bool]] = []
         for part, parent, resolution, joined in pending:
             children, finer = _split(part, resolution, options, joined=joined)
             position = len(groups)
@@ -181,7 +181,7 @@ def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
     return groups
 
 
-def quality_of(part: Part, labels: Integers, quality: Quality, resolution: float) -> float:
+def quality_of(part: Subgraph, labels: Integers, quality: Quality, resolution: float) -> float:
     """Quality of a partition, in the unit of the weights: divided by their sum, the modularity."""
     internal = float(part.weight[labels[part.source] == labels[part.target]].sum())
     if quality is Quality.MODULARITY:
@@ -191,7 +191,7 @@ def quality_of(part: Part, labels: Integers, quality: Quality, resolution: float
     return internal - resolution * float(sizes @ (sizes - 1)) / 2
 
 
-def _split(part: Part, resolution: float, options: LeidenOptions, *, joined: bool) -> tuple[list[Part], float]:
+def _split(part: Subgraph, resolution: float, options: LeidenOptions, *, joined: bool) -> tuple[list[Subgraph], float]:
     """Communities of a community, none where it is small or cannot be split, and the resolution that split it."""
     if len(part.nodes) <= options.maximum_size:
         return [], resolution
@@ -205,7 +205,7 @@ def _split(part: Part, resolution: float, options: LeidenOptions, *, joined: boo
     return [], resolution
 
 
-def _resolutions(part: Part, resolution: float, options: LeidenOptions) -> Iterator[float]:
+def _resolutions(part: Subgraph, resolution: float, options: LeidenOptions) -> Iterator[float]:
     """Resolutions to try in turn: modularity judges a part by its own weights, CPM needs a finer one each time."""
     if options.quality is Quality.MODULARITY:
         yield resolution
@@ -216,7 +216,7 @@ def _resolutions(part: Part, resolution: float, options: LeidenOptions) -> Itera
         yield resolution
 
 
-def _partition(part: Part, resolution: float, options: LeidenOptions, *, joined: bool) -> Integers:
+def _partition(part: Subgraph, resolution: float, options: LeidenOptions, *, joined: bool) -> Integers:
     """Label of each node of a connected part, numbered by first node."""
     if _is_one_community(part, resolution, options.quality):
         return np.zeros(len(part.nodes), np.int64)
@@ -231,7 +231,7 @@ def _partition(part: Part, resolution: float, options: LeidenOptions, *, joined:
     return settled if quality_of(part, settled, options.quality, resolution) >= wanted else leiden.run(None)
 
 
-def join_communities(part: Part, resolution: float, quality: Quality) -> Integers:
+def join_communities(part: Subgraph, resolution: float, quality: Quality) -> Integers:
     """Join communities, from single nodes on, as long as two are better as one; see `find_groups`.
 
     Joined first are those of the greatest gain for their sizes: strengths (modularity) or nodes (CPM). Ties go to the
@@ -289,7 +289,7 @@ def _ends(into: list[int]) -> Integers:
     return np.array(into, np.int64)
 
 
-def _is_one_community(part: Part, resolution: float, quality: Quality) -> bool:
+def _is_one_community(part: Subgraph, resolution: float, quality: Quality) -> bool:
     """Whether joining any two connected communities of a part is certain to be no loss, so that one is the best.
 
     The gain of joining A and B is their weight less `resolution * K_A * K_B / 2m` (modularity, K the strengths) or
@@ -306,7 +306,7 @@ def _is_one_community(part: Part, resolution: float, quality: Quality) -> bool:
 class _Leiden:
     """Leiden on one part."""
 
-    def __init__(self, part: Part, resolution: float, options: LeidenOptions) -> None:
+    def __init__(self, part: Subgraph, resolution: float, options: LeidenOptions) -> None:
         self._part = part
         self._resolution = resolution
         self._options = options

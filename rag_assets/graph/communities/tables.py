@@ -14,7 +14,7 @@ import pyarrow as pa
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS
-from rag_assets.graph.communities.leiden import LeidenOptions, Part, find_groups
+from rag_assets.graph.communities.leiden import LeidenOptions, Subgraph, find_groups
 from rag_assets.store.lake import WHOLE, Lake, Versions
 
 _ID_DIGITS = 16
@@ -172,7 +172,7 @@ def rows_digest(rows: pa.Table) -> str:
     return sha.hexdigest()
 
 
-def _graph(names: Sequence[str], relationships: pa.Table) -> Part:
+def _graph(names: Sequence[str], relationships: pa.Table) -> Subgraph:
     numbers = {name: number for number, name in enumerate(names)}
     try:
         source, target = (
@@ -184,7 +184,7 @@ def _graph(names: Sequence[str], relationships: pa.Table) -> Part:
     weight = relationships["weight"].to_numpy().astype(np.float64)
     order = np.lexsort((target, source))
     order = order[(source[order] != target[order]) & (weight[order] > 0)]
-    return Part(np.arange(len(names)), source[order], target[order], weight[order])
+    return Subgraph(np.arange(len(names)), source[order], target[order], weight[order])
 
 
 def _dissolved(previous: Sequence[Community], found: Sequence[Community]) -> tuple[DissolvedCommunity, ...]:

@@ -56,7 +56,7 @@ _SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
 _Cosines = Callable[[Sequence[tuple[str, str]]], list[float | None]]
 
 
-class Rule(IntEnum):
+class MergeRule(IntEnum):
     """Why two names were taken for one; the smaller, the surer (`entity_merges.rule`, in lower case)."""
 
     OVERRIDE = 0
@@ -97,7 +97,7 @@ class Merge:
 
     name_key: str
     merged_into: str
-    rule: Rule
+    rule: MergeRule
     similarity: float | None
     evidence: str
 
@@ -255,7 +255,7 @@ class _Groups:
 
     def join(self, link: Merge) -> None:
         first, second = self.find(link.name_key), self.find(link.merged_into)
-        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
+        allowed = link.rule is MergeRule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
         if first != second and allowed:
             self._root[max(first, second)] = min(first, second)
             self._links.append(link)
@@ -287,8 +287,8 @@ class _Groups:
 
         def standing(key: str) -> tuple[int, int, str]:
             subordinate = {link.rule for link in links[key] if link.name_key == key}
-            penalty = 2 if Rule.OVERRIDE in subordinate else 1 if Rule.DECLARED in subordinate else 0
-            named = any(link.rule is Rule.OVERRIDE and link.merged_into == key for link in links[key])
+            penalty = 2 if MergeRule.OVERRIDE in subordinate else 1 if MergeRule.DECLARED in subordinate else 0
+            named = any(link.rule is MergeRule.OVERRIDE and link.merged_into == key for link in links[key])
             return penalty - (1 if named and not penalty else 0), -self._names[key].mention_count, key
 
         return min(group, key=standing)
@@ -306,7 +306,7 @@ def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Ite
             into = overrides.merges[into]
         target = into if into in names else meant.setdefault(into, name)
         if target != name:
-            yield Merge(name, target, Rule.OVERRIDE, None, f"{overrides.source}: {chain}")
+            yield Merge(name, target, MergeRule.OVERRIDE, None, f"{overrides.source}: {chain}")
 
 
 def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[Merge]:
@@ -318,7 +318,7 @@ def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Decla
     for alias, fulls in meant.items():
         if len(fulls) == 1:
             ((full, evidence),) = fulls.items()
-            yield Merge(alias, full, Rule.DECLARED, None, evidence)
+            yield Merge(alias, full, MergeRule.DECLARED, None, evidence)
 
 
 def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[Merge]:
@@ -335,7 +335,7 @@ def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity
     for (name, into), cosine in zip(pairs, cosines(pairs), strict=True):
         if cosine is None or cosine >= similarity:
             evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
-            yield Merge(name, into, Rule.SIMILAR, cosine, evidence)
+            yield Merge(name, into, MergeRule.SIMILAR, cosine, evidence)
 
 
 def skeleton(key: str) -> str:
@@ -412,7 +412,7 @@ def _confirm(
     for index, (first, second, cosine) in enumerate(pairs):
         if said[index]:
             name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
-            links.append(Merge(name, into, Rule.MODEL, cosine, f"{model.name} takes both names for one"))
+            links.append(Merge(name, into, MergeRule.MODEL, cosine, f"{model.name} takes both names for one"))
     return links
 
 

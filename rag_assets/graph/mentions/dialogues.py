@@ -26,7 +26,7 @@ from rag_assets.contracts.generation import (
 )
 from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import TERM, EntityTypes
-from rag_assets.graph.mentions.extraction import Mention, Relationship, RelationshipKind
+from rag_assets.graph.mentions.extraction import Mention, RelationshipKind, RelationshipMention
 from rag_assets.graph.mentions.windows import Window, window_text
 from rag_assets.graph.names import is_name
 from rag_assets.models.dialogue import Dialogue
@@ -69,7 +69,7 @@ class MentionOptions:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WindowAnswer:
     """What a model said on a window.
 
     Attributes:
@@ -107,14 +107,14 @@ class PageFindings:
     """What the windows of a page gave, after checking, and how many items were dropped, by reason."""
 
     mentions: list[Mention] = field(default_factory=list)
-    relationships: list[Relationship] = field(default_factory=list)
+    relationships: list[RelationshipMention] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
 def window_dialogue(
     subject: Subject, text: str, types: EntityTypes, options: MentionOptions, context_tokens: int
-) -> Dialogue[Answer | None]:
+) -> Dialogue[WindowAnswer | None]:
     """Ask for the names in a window, then for those that were missed.
 
     Returns:
@@ -145,11 +145,11 @@ def window_dialogue(
     entities, relationships, claims = (
         [item for part in parts if part for item in part.get(name, ())] for name in names
     )
-    return None if failed and not (entities or relationships) else Answer(entities, relationships, claims)
+    return None if failed and not (entities or relationships) else WindowAnswer(entities, relationships, claims)
 
 
 def check_windows(
-    page_number: int, text: str, windows: Sequence[Window], answers: Mapping[int, Answer], types: EntityTypes
+    page_number: int, text: str, windows: Sequence[Window], answers: Mapping[int, WindowAnswer], types: EntityTypes
 ) -> PageFindings:
     """What of a model's answers on the windows of a page is taken.
 
@@ -175,7 +175,7 @@ class _PageCheck:
         self._names: dict[str, int] = {}  # of the window before: where they stand
         self._pairs: set[tuple[str, str]] = set()  # that the window before relates
 
-    def take(self, window: Window, answer: Answer | None) -> None:
+    def take(self, window: Window, answer: WindowAnswer | None) -> None:
         if answer is None:
             self._names, self._pairs = {}, set()
             return
@@ -184,7 +184,7 @@ class _PageCheck:
         self._pairs = self._take_relationships(window, answer, place)
         self._take_claims(window, answer, place)
 
-    def _take_mentions(self, window: Window, answer: Answer, place: str) -> dict[str, int]:
+    def _take_mentions(self, window: Window, answer: WindowAnswer, place: str) -> dict[str, int]:
         """Where the names of a window stand, those counted before included."""
         names: dict[str, int] = {}
         for item in answer.entities:
@@ -211,7 +211,7 @@ class _PageCheck:
             self.findings.mentions.append(mention)
         return names
 
-    def _take_relationships(self, window: Window, answer: Answer, place: str) -> set[tuple[str, str]]:
+    def _take_relationships(self, window: Window, answer: WindowAnswer, place: str) -> set[tuple[str, str]]:
         """The pairs of names that a window relates, those counted before included."""
         names = self._names
         pairs: set[tuple[str, str]] = set()
@@ -225,12 +225,12 @@ class _PageCheck:
                 start, strength = min(names[source], names[target]), min(10.0, max(0.0, float(str(item["strength"]))))
                 ends = (source, target, RelationshipKind.STATED)
                 description = one_line(item["description"])
-                relationship = Relationship(self._page_number, start, None, place, *ends, strength, description)
+                relationship = RelationshipMention(self._page_number, start, None, place, *ends, strength, description)
                 self.findings.relationships.append(relationship)
             pairs.add((source, target))
         return pairs
 
-    def _take_claims(self, window: Window, answer: Answer, place: str) -> None:
+    def _take_claims(self, window: Window, answer: WindowAnswer, place: str) -> None:
         names, claims = self._names, []
         known = {(claim.subject, claim.source_text) for claim in self.findings.claims if claim.start < window.fresh}
         for item in answer.claims:

@@ -114,7 +114,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Relationship:
+class RelationshipMention:
     """A place where a page relates two entities.
 
     Attributes:
@@ -147,7 +147,7 @@ class Extraction:
     """
 
     mentions: tuple[Mention, ...]
-    relationships: tuple[Relationship, ...]
+    relationships: tuple[RelationshipMention, ...]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Extractor:
             return fold_name(name) in proven or self._types.of_name(name) is not None
 
         mentions: list[Mention] = []
-        relationships: list[Relationship] = []
+        relationships: list[RelationshipMention] = []
         for page in pages:
             language = languages[page.number]
             spans = list(_spans_by_unit(page, language, named.get(page.number, [])))
@@ -464,7 +464,7 @@ def _beside(text: str, keys: Sequence[str], room: int) -> str:
 
 def _relationships(
     page: Page, unit: Unit, sentence: str, mentions: Sequence[Mention], structure: Structure
-) -> Iterator[Relationship]:
+) -> Iterator[RelationshipMention]:
     """Relationships of a unit, each with the sentence, row or connector that it comes from.
 
     The key of a row is related to the other names in it: as many pairs as names, not as pairs of names.
@@ -497,7 +497,7 @@ def _relationships(
     for source, target, how, stated in pairs:
         text = next((text for folded, text in texts.items() if source in folded and target in folded), "")
         if source != target and (stated or text):  # else the row shows only one of them
-            yield Relationship(*where, source, target, how, 1.0, stated or _about(text, source, target))
+            yield RelationshipMention(*where, source, target, how, 1.0, stated or _about(text, source, target))
 
 
 def _told_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, str]]:
@@ -514,7 +514,7 @@ def _told_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, 
                 yield first.key, told[other].key
 
 
-def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) -> Extraction:
+def _closed(mentions: Sequence[Mention], relationships: Sequence[RelationshipMention]) -> Extraction:
     """Mentions and relationships whose ends are mentioned; names that an alias is declared for are mentioned by it."""
     known = {mention.key for mention in mentions}
     added: list[Mention] = []
@@ -560,7 +560,7 @@ def _with_shown_types(mentions: Sequence[Mention]) -> list[Mention]:
     ]
 
 
-def _declared(relationship: Relationship) -> Iterator[Mention]:
+def _declared(relationship: RelationshipMention) -> Iterator[Mention]:
     for alias in declared_aliases(relationship.place):
         keys = {fold_name(alias.full), fold_name(alias.alias)}
         if keys == {relationship.source, relationship.target}:

@@ -12,14 +12,14 @@ from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS,
 from rag_assets.enrich.documents import Subject, stated_title
 from rag_assets.enrich.written import Progress, Records, Wanted, side_by_side, update_with_model
 from rag_assets.graph.entity_types import EntityTypes
-from rag_assets.graph.mentions.dialogues import Answer, Claim, MentionOptions, check_windows, window_dialogue
+from rag_assets.graph.mentions.dialogues import Claim, MentionOptions, WindowAnswer, check_windows, window_dialogue
 from rag_assets.graph.mentions.extraction import (
     METHOD,
     Extraction,
     Extractor,
     Mention,
-    Relationship,
     RelationshipKind,
+    RelationshipMention,
     content_pages,
     page_language,
 )
@@ -263,7 +263,7 @@ class _Document:
         ]
         return {ENTITY_MENTIONS.name: mentions, RELATIONSHIP_MENTIONS.name: related, CLAIMS.name: claimed}
 
-    def _facts(self, found: Mention | Relationship | Claim, method: str, name: str = "") -> Record:
+    def _facts(self, found: Mention | RelationshipMention | Claim, method: str, name: str = "") -> Record:
         page_number, start, block = found.page_number, found.start, found.block_index
         if block is None and start is not None:
             block = next((index for end, index in self._block_ends.get(page_number, []) if start < end), None)
@@ -305,7 +305,7 @@ def _written(
 ) -> Dialogue[Records]:
     """Rows of a document by a language model; windows that it could not do are left to the extractive algorithm."""
     name, options = document.document_id, document.options
-    dialogues: dict[tuple[int, int], Dialogue[Answer | None]] = {}
+    dialogues: dict[tuple[int, int], Dialogue[WindowAnswer | None]] = {}
     for page in document.content:
         subject = Subject(name, shard_of(name), document.languages[page.number], title, (page.name or "",))
         for window in document.windows[page.number]:
@@ -317,7 +317,7 @@ def _written(
     update.windows += len(answers)
     update.replaced_windows += len(missing)
     mentions: list[Mention] = []
-    related: list[Relationship] = []
+    related: list[RelationshipMention] = []
     claims: list[Claim] = []
     for page in document.content:
         windows, text = document.windows[page.number], document.texts[page.number]
@@ -341,7 +341,7 @@ def _written(
 def _of_windows(document: _Document, extraction: Extraction, windows: set[tuple[int, int]]) -> Extraction:
     """What the extractive algorithm found in some windows, and the aliases that it found in all of them."""
 
-    def inside(each: Mention | Relationship) -> bool:
+    def inside(each: Mention | RelationshipMention) -> bool:
         return (each.page_number, document.window_index(each.page_number, each.start)) in windows
 
     relationships = [each for each in extraction.relationships if each.kind is RelationshipKind.ALIAS or inside(each)]

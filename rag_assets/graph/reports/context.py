@@ -173,7 +173,7 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class Part:
+class SubCommunity:
     """A community that another one is split into.
 
     Attributes:
@@ -230,7 +230,7 @@ class ReportContext:
 HEADING_TOKENS = sum(estimate_tokens(f"-- {name} --\n{columns}\n\n") for name, columns in _COLUMNS.items())
 
 
-def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) -> ReportContext:
+def pack_report(elements: Elements, parts: Sequence[SubCommunity], limit_tokens: int) -> ReportContext:
     """Pack what a report on a community is written from.
 
     Where all records fit, these. Else, of a community that is not split, as many as fit in the order of
@@ -251,14 +251,14 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
         packing.fill(elements.in_order())
         return packing.context()
     length = elements.length_tokens
-    replaced: list[tuple[Part, PartReport]] = []
+    replaced: list[tuple[SubCommunity, PartReport]] = []
     for part in sorted(parts, key=lambda each: -each.elements.length_tokens):
         if length <= room:
             break
         if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
             length += part.report.length_tokens - part.elements.length_tokens
             replaced.append((part, part.report))
-    reports: list[tuple[Part, PartReport]] = []
+    reports: list[tuple[SubCommunity, PartReport]] = []
     left_tokens = room
     for part, report in replaced:
         if report.length_tokens <= left_tokens:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.graph.reports.context import ReportContext
-from rag_assets.graph.reports.extraction import HIGHEST_RATING, MOST_FINDINGS, Finding, Report, Subject, checked_report
+from rag_assets.graph.reports.extraction import (
+    HIGHEST_RATING,
+    MOST_FINDINGS,
+    Finding,
+    Report,
+    ReportSubject,
+    checked_report,
+)
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
@@ -42,7 +49,7 @@ class ReportOptions:
         return ReportOptions(max(_LEAST_TOKENS, min(self.context_tokens, room)), report_tokens, self.minimum_size)
 
 
-def report_dialogue(context: ReportContext, subject: Subject, options: ReportOptions) -> Dialogue[Report | None]:
+def report_dialogue(context: ReportContext, subject: ReportSubject, options: ReportOptions) -> Dialogue[Report | None]:
     """Have a report written.
 
     An answer that reached its limit is taken if what it holds is a report by its schema.
@@ -57,7 +64,7 @@ def report_dialogue(context: ReportContext, subject: Subject, options: ReportOpt
     return None if report is None else checked_report(report, context.records)
 
 
-def _request(context: ReportContext, subject: Subject, options: ReportOptions) -> Request:
+def _request(context: ReportContext, subject: ReportSubject, options: ReportOptions) -> Request:
     prompt = load_prompt(STEP, subject.language)
     chars = int(options.report_tokens * _CHARS_PER_TOKEN[prompt.language])
     values = {"report_chars": str(chars), "most_findings": str(MOST_FINDINGS)}

@@ -98,7 +98,7 @@ class Importance:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportSubject:
     """A community that is reported on.
 
     Attributes:
@@ -116,7 +116,7 @@ class Subject:
     importance: Importance = Importance(1.0, 1.0, 0, 0)
 
 
-def report_subject(elements: Elements) -> Subject:
+def report_subject(elements: Elements) -> ReportSubject:
     """What a report says of a community as a whole; its language is that of most of what is said in it."""
     prominent = _title_entities(elements.prominent)
     sample = [each.description or each.name for each in elements.prominent[:50]]
@@ -129,7 +129,9 @@ def report_subject(elements: Elements) -> Subject:
         sum(each.mention_count > 1 for each in edges),
         len(edges),
     )
-    return Subject(prominent, len(elements.entities), len(edges), language, _theme(elements.prominent), importance)
+    return ReportSubject(
+        prominent, len(elements.entities), len(edges), language, _theme(elements.prominent), importance
+    )
 
 
 def _title_entities(prominent: Sequence[Entity]) -> tuple[Entity, ...]:
@@ -153,7 +155,7 @@ def _theme(entities: Sequence[Entity]) -> str:
     return best if inner[best] >= max(3, _THEME_SHARE * len(names)) else ""
 
 
-def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) -> Report:
+def compose_report(context: ReportContext, subject: ReportSubject, limit_tokens: int) -> Report:
     """A report composed from the records themselves.
 
     The title names the theme: the word that most names share, and the entities with the most relationships within the
@@ -201,7 +203,7 @@ def checked_report(report: Report, existing: Records) -> Report:
     )
 
 
-def _summary(context: ReportContext, subject: Subject, words: "_Words") -> str:
+def _summary(context: ReportContext, subject: ReportSubject, words: "_Words") -> str:
     """What is said of most of the entities together, or of the first one, with what it refers to."""
     existing = context.records.entities
     names = [each.name for each in context.entities]

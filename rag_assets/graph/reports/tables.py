@@ -29,14 +29,14 @@ from rag_assets.graph.reports.context import (
     Claim,
     Elements,
     Entity,
-    Part,
     PartReport,
     Relationship,
     ReportContext,
+    SubCommunity,
     pack_report,
 )
 from rag_assets.graph.reports.dialogues import ReportOptions, report_dialogue
-from rag_assets.graph.reports.extraction import METHOD, Report, Subject, compose_report, report_subject
+from rag_assets.graph.reports.extraction import METHOD, Report, ReportSubject, compose_report, report_subject
 from rag_assets.models.dialogue import Missing, converse, watched
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -142,7 +142,7 @@ class _Graph:
             self._elements[name] = Elements(entities, self._relationships.get(name, ()), self._claims)
         return self._elements[name]
 
-    def parts(self, community: Community) -> list[Part]:
+    def parts(self, community: Community) -> list[SubCommunity]:
         """The communities that one is split into, with the reports on them; in order of their least entity number, so
         that ids make no difference.
         """
@@ -150,7 +150,7 @@ class _Graph:
         for child in self._children.get(community.community_id, ()):
             row = self.reports.get(child.community_id)
             report = None if row is None else PartReport(row["title"], row["summary"], row["text"])
-            parts.append(Part(self.elements(child), report))
+            parts.append(SubCommunity(self.elements(child), report))
         return sorted(parts, key=lambda part: min(each.number for each in part.elements.entities))
 
 
@@ -160,7 +160,7 @@ class _Task:
 
     community: Community
     context: ReportContext
-    subject: Subject
+    subject: ReportSubject
     content_sha256: str
 
 

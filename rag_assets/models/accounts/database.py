@@ -152,7 +152,7 @@ class StateDatabase:
     @contextmanager
     def _transaction(self, *, durable: bool = False, exclusive: bool = False) -> Iterator[Connection]:
         """See `transaction`; a takeover that goes on is not waited for."""
-        with self._said(), self._writer() as connection:
+        with self._readable_errors(), self._writer() as connection:
             connection.begin()
             if not (durable or self._is_sqlite):
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
@@ -174,7 +174,7 @@ class StateDatabase:
             return False
         opened.synced_at = now
         # only after the lock was let go: nobody waits for the disk who need not
-        with self._said(), suppress(FileNotFoundError):  # not every file system has a write-ahead log
+        with self._readable_errors(), suppress(FileNotFoundError):  # not every file system has a write-ahead log
             log = os.open(f"{self.path}-wal", os.O_RDWR)
             try:
                 os.fsync(log)
@@ -218,7 +218,7 @@ class StateDatabase:
     def _reader(self) -> Iterator[Connection | None]:
         """A connection that reads; None where there is no database yet."""
         self._take_over()
-        with self._said():
+        with self._readable_errors():
             if not self._is_sqlite:
                 with self._open().engine.connect() as connection:
                     yield connection
@@ -264,7 +264,7 @@ class StateDatabase:
     def shrink(self) -> None:
         """Give space back that rows have left."""
         if self._is_sqlite:
-            with self._said(), self._open().engine.connect() as connection:
+            with self._readable_errors(), self._open().engine.connect() as connection:
                 driver: Any = connection.connection.dbapi_connection
                 driver.execute("PRAGMA incremental_vacuum").fetchall()
 
@@ -372,7 +372,7 @@ class StateDatabase:
             found = _opened.get(self._key)
             if found is not None and found.inode == self._inode():
                 return found
-            with self._said():
+            with self._readable_errors():
                 engine = self._engine()
                 try:
                     self._make_tables(engine)
@@ -452,7 +452,7 @@ class StateDatabase:
             )
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
+    def _readable_errors(self) -> Iterator[None]:
         """What the database says, in words for a person."""
         try:
             yield

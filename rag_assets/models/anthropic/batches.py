@@ -345,7 +345,7 @@ class BatchSession:
             batch.again[custom_id] = "no result"
         self._open.finish(batch)
         for custom_id, reason in batch.again.items():
-            yield from self._again(batch, custom_id, requests[custom_id], reason)
+            yield from self._resend(batch, custom_id, requests[custom_id], reason)
 
     def _read_item(
         self, batch: OpenBatch, batch_id: str, item: "MessageBatchIndividualResponse", request: Request
@@ -370,7 +370,7 @@ class BatchSession:
             case reason:
                 batch.again[item.custom_id] = reason
 
-    def _again(self, batch: OpenBatch, custom_id: str, request: Request, reason: str) -> Iterator[Completion]:
+    def _resend(self, batch: OpenBatch, custom_id: str, request: Request, reason: str) -> Iterator[Completion]:
         """Have a request sent again that a batch has no answer to and that was not paid for."""
         digits, attempt = digits_of(custom_id), batch.attempts[custom_id]
         if digits not in self._wanted or self._open.stands(digits):

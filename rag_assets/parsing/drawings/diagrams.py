@@ -151,8 +151,8 @@ def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
         start, end, path = numbers.get(connector.start), numbers.get(connector.end), connector.path
         if geometric and path:
             across = connector.sign != "—" and len(path) == 2
-            start = _touched(drawing.shapes, path[0], path[-1], across=across) if start is None else start
-            end = _touched(drawing.shapes, path[-1], path[0], across=across) if end is None else end
+            start = _shape_at(drawing.shapes, path[0], path[-1], across=across) if start is None else start
+            end = _shape_at(drawing.shapes, path[-1], path[0], across=across) if end is None else end
             joined = [index for index in (start, end) if index is not None]
             if connector.sign == "—" and len(joined) == 1:
                 lifelines.append((path, joined[0]))
@@ -161,15 +161,15 @@ def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
     for connector, (start, end) in zip(drawing.connectors, ends, strict=True):
         path = connector.path
         if path and (connector.sign != "—" or (start is None) == (end is None)):
-            start = _hung(lifelines, path[0]) if start is None else start  # noqa: PLW2901
-            end = _hung(lifelines, path[-1]) if end is None else end  # noqa: PLW2901
+            start = _lifeline_at(lifelines, path[0]) if start is None else start  # noqa: PLW2901
+            end = _lifeline_at(lifelines, path[-1]) if end is None else end  # noqa: PLW2901
         if start is not None and end is not None and start != end:
             first, last = (end, start) if connector.reverse else (start, end)
             edges.append(_Edge(first, last, connector.sign, path))
     return edges, lifelines
 
 
-def _touched(shapes: Sequence[Shape], point: Point, other: Point, *, across: bool) -> int | None:
+def _shape_at(shapes: Sequence[Shape], point: Point, other: Point, *, across: bool) -> int | None:
     """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too.
 
     A straight arrow across a shape, from side to side, runs behind it and touches others; a line without a head may
@@ -186,7 +186,7 @@ def _touched(shapes: Sequence[Shape], point: Point, other: Point, *, across: boo
     return min(touched)[-1] if touched else None
 
 
-def _hung(lifelines: Lifelines, point: Point) -> int | None:
+def _lifeline_at(lifelines: Lifelines, point: Point) -> int | None:
     """The shape on whose line a point lies."""
     distance, index = min(((line_distance(point, line), index) for line, index in lifelines), default=(_TOUCH + 1.0, 0))
     return index if distance <= _TOUCH else None

@@ -126,7 +126,7 @@ def read_markup(text: str, above: Sequence[str] = ()) -> Markup:
         root = html.document_fromstring(text, parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError) as error:
         raise ParseError(FailureCause.MALFORMED, f"no HTML can be made out: {error}") from error
-    reader = _Reader(above, _find_notes(root))
+    reader = _MarkupReader(above, _find_notes(root))
     reader.read(root)
     end = next((entry.line for entry in parser.error_log if "depth" in entry.message.lower()), None)
     if end is not None:
@@ -135,7 +135,7 @@ def read_markup(text: str, above: Sequence[str] = ()) -> Markup:
     return Markup(tuple(reader.blocks), root.findtext(".//title"), tuple(reader.failures))
 
 
-class _Reader:
+class _MarkupReader:
     """Walks the elements and collects blocks; text between block elements gathers until the next one begins.
 
     Args:

@@ -80,7 +80,7 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
     """
     archive = Archive(data, maximum_entries, maximum_bytes)
     main = main_part(archive, "word/document.xml")
-    reader = _Reader(archive, main)
+    reader = _WordReader(archive, main)
     body = archive.tree(main).find("{*}body")
     if body is None:
         raise ParseError(FailureCause.MALFORMED, f"{main}: no body")
@@ -95,7 +95,7 @@ def main_part(archive: Archive, usual: str) -> str:
     return next((part for part in stated if archive.has(part)), usual)
 
 
-class _Reader:
+class _WordReader:
     """Walks the body and collects blocks, page by page."""
 
     def __init__(self, archive: Archive, main: str) -> None:

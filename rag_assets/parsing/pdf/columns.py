@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import around
-from rag_assets.parsing.pdf.lines import Line, Part, Table
+from rag_assets.parsing.pdf.lines import Line, LinePart, PageTable
 from rag_assets.parsing.pdf.rules import Rule
 from rag_assets.parsing.pdf.tables import count_headers, is_number, row_text
 from rag_assets.text.scripts import ITEM_LETTERS
@@ -74,7 +74,7 @@ def _follows(above: Line, below: Line) -> bool:
     return -below.size < below.box[1] - above.box[3] < _LINE_DISTANCE * below.size
 
 
-def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
+def _table(group: list[Line], rules: Sequence[Rule]) -> PageTable | None:
     """The table that lines make, with close columns told apart where enough lines part them all."""
     wide = [_parts(line) for line in group]
     columns = _columns(wide, 0.0)
@@ -87,7 +87,7 @@ def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
     return _table_of(group, wide, columns, rules)
 
 
-def _is_full(table: Table) -> bool:
+def _is_full(table: PageTable) -> bool:
     """Whether most rows have a text of their own in each column: gaps that words leave by chance part off others."""
     own = [[bool(cell) and cell != left for left, cell in pairwise(("", *row.cells))] for row in table.rows]
     return min(map(sum, zip(*own, strict=True))) >= _FULL_SHARE * len(own)
@@ -95,10 +95,10 @@ def _is_full(table: Table) -> bool:
 
 def _table_of(
     group: list[Line],
-    parts: Sequence[Sequence[Part]],
+    parts: Sequence[Sequence[LinePart]],
     columns: Sequence[tuple[float, float]],
     rules: Sequence[Rule],
-) -> Table | None:
+) -> PageTable | None:
     if len(columns) < 2:
         return None
     cells = [[""] * len(columns) for _ in group]
@@ -117,14 +117,14 @@ def _table_of(
     headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
-    return Table(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size, is_ruled=False)
+    return PageTable(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size, is_ruled=False)
 
 
-def _parts(line: Line) -> tuple[Part, ...]:
-    return line.parts or (Part(line.box[0], line.box[2], line.text),)
+def _parts(line: Line) -> tuple[LinePart, ...]:
+    return line.parts or (LinePart(line.box[0], line.box[2], line.text),)
 
 
-def _columns(parts: Sequence[Sequence[Part]], strip: float) -> list[tuple[float, float]]:
+def _columns(parts: Sequence[Sequence[LinePart]], strip: float) -> list[tuple[float, float]]:
     """Columns as left and right edge, from the lines that have nearly as many parts as any.
 
     Args:
@@ -174,7 +174,7 @@ def _is_tabular(cells: Sequence[Sequence[str]], group: Sequence[Line], collision
 def _is_centred(
     cells: Sequence[Sequence[str]],
     columns: Sequence[tuple[float, float]],
-    parts: Sequence[Sequence[Part]],
+    parts: Sequence[Sequence[LinePart]],
     group: Sequence[Line],
     rules: Sequence[Rule],
 ) -> bool:

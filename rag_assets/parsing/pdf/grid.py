@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.flow import area_of
-from rag_assets.parsing.pdf.rules import Drawing, Rule
+from rag_assets.parsing.pdf.rules import PageDrawing, Rule
 from rag_assets.parsing.pdf.runs import OpenPage
 from rag_assets.parsing.sets import Sets
 
@@ -48,7 +48,7 @@ class Grid:
         return self.rooms[row][column]
 
 
-def find_grids(page: OpenPage, drawing: Drawing) -> list[Grid]:
+def find_grids(page: OpenPage, drawing: PageDrawing) -> list[Grid]:
     """Ruled areas with at least two rows and two columns, the smallest first.
 
     Cells are the areas that no rule parts, so that a table may be open at its sides, and a merged cell is one cell.

@@ -38,7 +38,7 @@ _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table on a page.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinePart:
     """Text of a line between two wide gaps, with its left and right edge in points."""
 
     left: float
@@ -93,14 +93,14 @@ class Line:
     region: int = 0
     is_vertical: bool = False
     is_row: bool = False
-    parts: tuple[Part, ...] = ()
-    cells: tuple[Part, ...] = ()
-    table: Table | None = None
+    parts: tuple[LinePart, ...] = ()
+    cells: tuple[LinePart, ...] = ()
+    table: PageTable | None = None
     is_in_figure: bool = False
     is_ruby: bool = False
 
 
-def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Sequence[Box] = ()) -> list[Line]:
+def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: Sequence[Box] = ()) -> list[Line]:
     """Lines of a page in reading order.
 
     Args:
@@ -204,7 +204,7 @@ def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
     return (line for line in lines if line.text)
 
 
-def _slices(table: Table, typical: float) -> list[Run]:
+def _slices(table: PageTable, typical: float) -> list[Run]:
     """Stand-ins for a table among the runs: one for each line of text that would fit in its place."""
     left, top, right, bottom = table.box
     count = max(1, min(60, int((bottom - top) / (1.2 * max(typical, 1.0)))))
@@ -394,7 +394,7 @@ def _base_size(runs: Sequence[Run]) -> float:
 
 def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     text, end, widest = "", row[0].top if is_vertical else row[0].left, 0.0
-    parts: list[Part] = []
+    parts: list[LinePart] = []
     for run in row:
         part = run.text.strip() if is_vertical else run.text  # its spaces stand for the way to ruby and back
         gap = (run.top if is_vertical else run.left) - end
@@ -405,9 +405,9 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
             text += space
         text += part
         if parts and gap <= _PART_GAP * run.size:
-            parts[-1] = Part(parts[-1].left, run.right, parts[-1].text + space + part)
+            parts[-1] = LinePart(parts[-1].left, run.right, parts[-1].text + space + part)
         else:
-            parts.append(Part(run.left, run.right, part))
+            parts.append(LinePart(run.left, run.right, part))
         end = run.bottom if is_vertical else run.right
     longest = max(row, key=lambda run: len(run.characters))
     bold = _count_characters(run for run in row if run.is_bold) > _count_characters(row) * 0.7
@@ -415,13 +415,15 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
-    cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
+    cleaned = (
+        () if has_leaders or len(parts) < 2 else tuple(LinePart(p.left, p.right, _clean_line(p.text)) for p in parts)
+    )
     cells = tuple(_cells(row)) if cleaned and not is_vertical else ()
     box = around(run.box for run in row)
     return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned, cells)
 
 
-def _cells(row: Sequence[Run]) -> Iterator[Part]:
+def _cells(row: Sequence[Run]) -> Iterator[LinePart]:
     """Parts of a line between gaps wider than those between words, also where such a gap lies within a run."""
     left, right, text = row[0].left, row[0].left, ""
     for run in row:
@@ -430,13 +432,13 @@ def _cells(row: Sequence[Run]) -> Iterator[Part]:
         places = [n for n, ((sign, begin), (_, end)) in enumerate(gaps) if sign.isspace() and end - begin > wide]
         for piece in run.cut(places):
             if text and piece.left - right > wide:
-                yield Part(left, right, _clean_line(text))
+                yield LinePart(left, right, _clean_line(text))
                 left, text = piece.left, ""
             elif text and piece.left - right > WORD_GAP * run.size:
                 text += " "
             text += piece.text
             right = piece.right
-    yield Part(left, right, _clean_line(text))
+    yield LinePart(left, right, _clean_line(text))
 
 
 def _clean_line(text: str) -> str:

@@ -38,7 +38,7 @@ _PICTURE_SHARE = 0.6
 _NOTHING = PageLines([], (0.0, 0.0))
 
 
-class _Reader:
+class _PdfReader:
     """Reads the pages of an open document of pypdfium2."""
 
     def __init__(self, document: Any, ocr_time: OcrTime) -> None:
@@ -146,7 +146,7 @@ def parse_pdf(
             raise ParseError(FailureCause.TOO_LARGE, f"{count} pages, limit {maximum_pages}")
         if count == 0:
             raise ParseError(FailureCause.MALFORMED, "the PDF has no pages")
-        reader = _Reader(document, ocr_time or OcrTime(current_limits()))
+        reader = _PdfReader(document, ocr_time or OcrTime(current_limits()))
         pages = reader.pages()
         outline = read_outline(document, reader.note_cut)
         title = sensible_title(document.get_metadata_value("Title"))

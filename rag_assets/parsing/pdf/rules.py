@@ -49,7 +49,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class PageDrawing:
     """What is drawn on a page.
 
     Attributes:
@@ -65,7 +65,7 @@ class Drawing:
     frames: tuple[Box, ...] = ()
 
 
-def read_drawing(page: OpenPage) -> Drawing:
+def read_drawing(page: OpenPage) -> PageDrawing:
     """Rules, filled areas and frames of a page; nothing where the page is drawn too finely to hold tables."""
     place = page.placing()
     flat: list[Rule] = []
@@ -82,11 +82,11 @@ def read_drawing(page: OpenPage) -> Drawing:
     across, down, filled = _joined(flat), _joined(steep), areas["area"]
     if len(across) + len(down) > _RULES:
         page.note_cut(f"{len(across) + len(down)} rules, limit {_RULES}; its ruled tables are left as text")
-        return Drawing()
+        return PageDrawing()
     if len(filled) > _RULES:
         page.note_cut(f"{len(filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
     frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
-    return Drawing(tuple(across), tuple(down), tuple(filled[:_RULES]), tuple(frames))
+    return PageDrawing(tuple(across), tuple(down), tuple(filled[:_RULES]), tuple(frames))
 
 
 def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:

@@ -9,7 +9,7 @@ from statistics import median
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import join_lines
 from rag_assets.parsing.pdf.grid import Grid, places_apart
-from rag_assets.parsing.pdf.lines import Line, Table, lines_of
+from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
 from rag_assets.parsing.pdf.runs import Run
 
 _FILLED_SHARE = 0.25
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*[0-9�
 _YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
 
 
-def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -> tuple[list[Table], list[Run]]:
+def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -> tuple[list[PageTable], list[Run]]:
     """Tables of the ruled areas that hold text.
 
     Args:
@@ -122,7 +122,9 @@ def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
     return run.cut([index for index in range(1, len(inside)) if inside[index] != inside[index - 1]])
 
 
-def _table(grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]) -> Table | None:
+def _table(
+    grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]
+) -> PageTable | None:
     lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
     texts = {room: join_lines([line.text for line in own]).replace("\u00ad", "-") for room, own in lines.items()}
     cells: list[list[str]] = []
@@ -149,7 +151,7 @@ def _table(grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_
         return None
     rows = [[cells[index][column] for column in columns] for index in filled_rows]
     marked = [_is_bold(lines, ids[index]) or _is_shaded(boxes[index], filled) for index in filled_rows]
-    return Table(
+    return PageTable(
         tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, filled_rows, strict=True)),
         tuple(row_text([shown[index][column] for column in columns]) for index in filled_rows),
         count_headers(rows, marked, [ids[index] for index in filled_rows]),
@@ -289,7 +291,7 @@ def repeat_headers(pages: list[list[Line]]) -> list[list[Line]]:
     return result
 
 
-def _last_table(lines: Sequence[Line]) -> Table | None:
+def _last_table(lines: Sequence[Line]) -> PageTable | None:
     """The table that ends a page, footnotes aside."""
     behind: list[Line] = []
     for line in reversed(lines):
@@ -300,7 +302,7 @@ def _last_table(lines: Sequence[Line]) -> Table | None:
     return None
 
 
-def _agree(first: Table, second: Table) -> bool:
+def _agree(first: PageTable, second: PageTable) -> bool:
     """Whether the columns of two tables stand below each other; those without rules as far as their texts tell."""
     if len(first.edges) != len(second.edges) or first.is_ruled != second.is_ruled:
         return False
@@ -310,7 +312,7 @@ def _agree(first: Table, second: Table) -> bool:
     return max(apart) <= _ALIGNED_TOLERANCE * first.size
 
 
-def _with_header(above: Table, below: Table) -> Table:
+def _with_header(above: PageTable, below: PageTable) -> PageTable:
     count = above.header_row_count
     header = tuple(replace(row, box=None) for row in above.rows[:count])
     if [row.cells for row in below.rows[:count]] == [row.cells for row in header]:

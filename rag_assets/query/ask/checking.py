@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rag_assets.contracts.generation import JsonValue
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.ask.markup import evidence_of, settled, without_markup
+from rag_assets.query.ask.markup import evidence_of, stable_beginning, without_markup
 from rag_assets.query.ask.quotes import Meaning, carries, stands_in, unfounded
 from rag_assets.text.language import detect_language, prompt_language
 from rag_assets.text.plain import one_line
@@ -111,7 +111,7 @@ def text_so_far(value: JsonValue, sources: Sequence[Source]) -> str:
     parts = [(draft.text, [number for number, _ in draft.quotes if number in numbers]) for draft in drafts]
     if parts:
         last, _ = parts[-1]
-        parts[-1] = (settled(_OPEN_MARK.sub("", last)), [])
+        parts[-1] = (stable_beginning(_OPEN_MARK.sub("", last)), [])
     return joined([(without_markup(text, evidence), numbers) for text, numbers in parts]).rstrip()
 
 

@@ -24,8 +24,8 @@ from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Kind, Statement, cut, statements
-from rag_assets.query.ask.wanted import NOTHING, NUMBERED, Wanted, is_named
+from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Statement, StatementKind, cut, statements
+from rag_assets.query.ask.wanted import NOTHING, NUMBERED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
@@ -115,12 +115,12 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _WeightedQuestion:
     """A question, with the weights of its terms, which sum to 1."""
 
     text: str
     weights: Mapping[str, float]
-    wanted: Wanted
+    wanted: AnswerTraits
 
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
@@ -133,7 +133,7 @@ class _Asked:
 
     def keyed(self, statement: Statement) -> float:
         """1 where the question names a whole cell of a row, as a word of its own; 2 where it quotes it."""
-        if statement.kind is not Kind.ROW:
+        if statement.kind is not StatementKind.ROW:
             return 0.0
         folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
         quoted = {fold_name(each) for each in _QUOTED.findall(self.text)}
@@ -141,7 +141,7 @@ class _Asked:
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
-        if statement.kind is not Kind.CONNECTION or not self.wanted.link:
+        if statement.kind is not StatementKind.CONNECTION or not self.wanted.link:
             return 0.0
         start, end = map(self._names, statement.cells[0])
         return max(start, _BACKWARD * end)
@@ -185,11 +185,11 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         question.
     """
     candidates = [each for source in sources for each in _candidates(source)]
-    said: dict[tuple[str, str], tuple[_Candidate, _Asked]] = {}
+    said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
     sureness = []
     for ask in asks:
-        asked = _asked(ask, candidates, is_part=len(asks) > 1)
+        asked = _weighted_question(ask, candidates, is_part=len(asks) > 1)
         ranked = _ranked(asked, _named_in(ask.name, candidates), ask.similarity)
         answers = _stored_answers(frozenset(asked.weights), sources)
         sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
@@ -197,7 +197,7 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         stored += answers
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
-        for each in listed_rows or (_said(asked, ranked, len(asks)) or nearest)[: max(0, most)]:
+        for each in listed_rows or (_best_candidates(asked, ranked, len(asks)) or nearest)[: max(0, most)]:
             said.setdefault((each.source.document_id, each.statement.text), (each, asked))
     documents = {document for document, _ in said}
     chosen = [each for each, _ in said.values()]
@@ -215,7 +215,7 @@ def quote_for(text: str, source: Source) -> str:
         source: The source.
     """
     candidates = _candidates(source)
-    asked = _asked(Ask(text), candidates)
+    asked = _weighted_question(Ask(text), candidates)
     best = max(candidates, key=lambda each: asked.share(each.own), default=None)
     return cut(best.statement.text) if best is not None and asked.share(best.own) > 0 else ""
 
@@ -246,7 +246,7 @@ def _candidates(source: Source) -> list[_Candidate]:
     ]
 
 
-def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False) -> _Asked:
+def _weighted_question(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False) -> _WeightedQuestion:
     own, question = _terms(keywords(ask.text)), ask.text
     terms = own | _terms(ask.context)
     held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
@@ -258,14 +258,14 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False)
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
-    wanted = Wanted.of(question, ask.earlier, is_part=is_part)
-    return _Asked(
+    wanted = AnswerTraits.of(question, ask.earlier, is_part=is_part)
+    return _WeightedQuestion(
         f"{question} {ask.context}".strip(), {term: weight / total for term, weight in weights.items()}, wanted
     )
 
 
 def _ranked(
-    asked: _Asked, candidates: Sequence[_Candidate], similarity: Similarity | None
+    asked: _WeightedQuestion, candidates: Sequence[_Candidate], similarity: Similarity | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
     by_words = [_words_score(asked, each) for each in candidates]
@@ -274,7 +274,7 @@ def _ranked(
     scored = [
         (_beside(asked, candidates, by_words, place, _COVERED * covered[each.source.number]), each)
         for place, each in enumerate(candidates)
-        if each.statement.kind is not Kind.HEADING and asked.share(each.own | each.above) > 0
+        if each.statement.kind is not StatementKind.HEADING and asked.share(each.own | each.above) > 0
     ]
     best = sorted(scored, key=lambda pair: -pair[0])[:_COMPARED]
     if similarity is None or len(best) < 2:
@@ -285,11 +285,11 @@ def _ranked(
     return sorted(rescored, key=lambda pair: -pair[0])
 
 
-def _words_score(asked: _Asked, candidate: _Candidate) -> float:
+def _words_score(asked: _WeightedQuestion, candidate: _Candidate) -> float:
     """By the terms of the question that a candidate holds or stands under."""
     own, statement = candidate.own, candidate.statement
     listed_only = frozenset[str]()
-    if statement.kind is Kind.LIST:
+    if statement.kind is StatementKind.LIST:
         listed_only = own - (own := _terms(statement.text[:_LEAD_CHARS]))
     share = asked.share(own | candidate.above | candidate.named)
     share += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
@@ -299,11 +299,11 @@ def _words_score(asked: _Asked, candidate: _Candidate) -> float:
 
 
 def _beside(
-    asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float
+    asked: _WeightedQuestion, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float
 ) -> float:
     """The score of a candidate by words, with that of its neighbours, as far as it can answer at all."""
     candidate, score = candidates[place], by_words[place]
-    if candidate.statement.kind is not Kind.ROW:
+    if candidate.statement.kind is not StatementKind.ROW:
         near = [
             by_words[other]
             for other in (place - 1, place + 1)
@@ -316,7 +316,7 @@ def _beside(
         score *= _REASONED
     if asked.wanted.spells_out(candidate.statement):
         score *= _SPELLED_OUT
-    if candidate.statement.kind is Kind.LIST:
+    if candidate.statement.kind is StatementKind.LIST:
         score *= _LIST_ASKED if asked.wanted.several else _OFF
     score += covered + _LINKED * asked.leads(candidate.statement)
     return _NO_FIGURE * score if asked.wanted.lacks_figure(candidate.statement) else score
@@ -326,7 +326,9 @@ def _compared(statement: Statement) -> str:
     return cut(f"{statement.context} {statement.text}".strip())
 
 
-def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int) -> list[_Candidate]:
+def _best_candidates(
+    asked: _WeightedQuestion, ranked: Sequence[tuple[float, _Candidate]], parts: int
+) -> list[_Candidate]:
     """The best candidate, and others nearly as good, as far as there is room and they say something new.
 
     What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
@@ -350,7 +352,7 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int)
     return said
 
 
-def _rows_listed(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
     codes = {term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER} & best.own
     headers = [header for header, _ in best.statement.cells]
@@ -376,7 +378,7 @@ def _rows_listed(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidat
     return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
 
 
-def _is_sibling(asked: _Asked, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
+def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
     alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
     if not alike or any(each.source.document_id == candidate.source.document_id for each in said):
@@ -386,7 +388,7 @@ def _is_sibling(asked: _Asked, candidate: _Candidate, said: Sequence[_Candidate]
     return differs or bool(_WHICH_ASKED.search(asked.text))
 
 
-def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate]) -> float:
+def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> float:
     """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
@@ -419,22 +421,24 @@ def _covered(question: str, source: Source) -> float:
     return held / (sum(weights) or 1.0)
 
 
-def _sentence(candidate: _Candidate, asked: _Asked, *, placed: bool) -> Sentence:
+def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) -> Sentence:
     """What is said of a candidate, after the name of its document where several are compared."""
-    quote = cut(candidate.statement.text, _LIST_CHARS if candidate.statement.kind is Kind.LIST else STATEMENT_CHARS)
+    quote = cut(
+        candidate.statement.text, _LIST_CHARS if candidate.statement.kind is StatementKind.LIST else STATEMENT_CHARS
+    )
     citation = SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))
     text = _text(candidate.statement, asked)
     return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, (citation,))
 
 
-def _text(statement: Statement, asked: _Asked) -> str:
+def _text(statement: Statement, asked: _WeightedQuestion) -> str:
     """A statement as it is said: a row with its header, and what goes on with `…`."""
-    whole = _row(statement, asked) if statement.kind is Kind.ROW else statement.text
-    part = cut(whole, _LIST_CHARS if statement.kind is Kind.LIST else STATEMENT_CHARS)
+    whole = _row(statement, asked) if statement.kind is StatementKind.ROW else statement.text
+    part = cut(whole, _LIST_CHARS if statement.kind is StatementKind.LIST else STATEMENT_CHARS)
     return part if part == whole else f"{part}…"
 
 
-def _row(statement: Statement, asked: _Asked) -> str:
+def _row(statement: Statement, asked: _WeightedQuestion) -> str:
     """The cells of a row with their headers; of a wide one those that share most with the question."""
     if not any(header for header, _ in statement.cells):
         return statement.text
@@ -450,7 +454,7 @@ def _row(statement: Statement, asked: _Asked) -> str:
     return _CELL.join(said[place] for place in sorted(chosen))
 
 
-def _cell_share(asked: _Asked, header: str, value: str) -> float:
+def _cell_share(asked: _WeightedQuestion, header: str, value: str) -> float:
     return _HEADER * asked.share(_terms(header)) + asked.share(_terms(value))
 
 

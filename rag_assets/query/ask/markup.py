@@ -37,7 +37,7 @@ def without_markup(text: str, evidence: str) -> str:
     return _LINK_JOINT.sub("] ", _TAG.sub("‹", text))
 
 
-def settled(text: str) -> str:
+def stable_beginning(text: str) -> str:
     """The beginning of a text that is still being written, as far as its markup cannot change by what follows."""
     before = ""
     while text != before:

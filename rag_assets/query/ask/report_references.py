@@ -32,7 +32,7 @@ _OWN = 0.25  # share that a passage holds by itself, from which it supports
 
 
 @dataclass(frozen=True)
-class Statement:
+class ReferringStatement:
     """A part of an answer with the reference behind it.
 
     Attributes:
@@ -48,9 +48,9 @@ class Statement:
     relationships: frozenset[int]
 
 
-def statements(text: str) -> list[Statement]:
+def statements(text: str) -> list[ReferringStatement]:
     """An answer, part by part; parts without a reference stand for themselves."""
-    found: list[Statement] = []
+    found: list[ReferringStatement] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         start = 0
         for match in _REFERENCE.finditer(line):
@@ -58,17 +58,17 @@ def statements(text: str) -> list[Statement]:
             if not said.strip(" .。、,;") and found:
                 found[-1] = _joined(found[-1], match)
             else:
-                found.append(_joined(Statement(said, said, frozenset(), frozenset()), match))
+                found.append(_joined(ReferringStatement(said, said, frozenset(), frozenset()), match))
             start = match.end()
         rest = line[start:].strip()
         if rest.strip(" .。、,;"):
-            found.append(Statement(rest, rest, frozenset(), frozenset()))
+            found.append(ReferringStatement(rest, rest, frozenset(), frozenset()))
     return found
 
 
 def passages_of(
-    found: Sequence[Statement], stored: StoredTables, graph: PassageGraph
-) -> list[tuple[Statement, tuple[str, ...]]]:
+    found: Sequence[ReferringStatement], stored: StoredTables, graph: PassageGraph
+) -> list[tuple[ReferringStatement, tuple[str, ...]]]:
     """The passages that each statement may rest on, those that name most of its records first.
 
     Raises:
@@ -83,7 +83,7 @@ def passages_of(
 
 
 def cited_sentences(
-    found: Sequence[tuple[Statement, tuple[str, ...]]], sources: Mapping[str, Source]
+    found: Sequence[tuple[ReferringStatement, tuple[str, ...]]], sources: Mapping[str, Source]
 ) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
     """Statements, each with passages that it may rest on, as sentences with citations; sources are by chunk id.
 
@@ -110,12 +110,12 @@ def cited_sentences(
     return tuple(sentences), tuple(numbered.values())
 
 
-def _joined(statement: Statement, reference: re.Match[str]) -> Statement:
+def _joined(statement: ReferringStatement, reference: re.Match[str]) -> ReferringStatement:
     """A statement with a further reference behind it."""
     numbers: dict[str, set[int]] = {}
     for kind, listed in _RECORDS.findall(reference[1]):
         numbers.setdefault(kind.lower(), set()).update(int(number) for number in re.findall(r"\d{1,9}", listed))
-    return Statement(
+    return ReferringStatement(
         f"{statement.text} {reference[0]}",
         statement.said,
         statement.entities | numbers.get("entities", set()),
@@ -124,7 +124,7 @@ def _joined(statement: Statement, reference: re.Match[str]) -> Statement:
 
 
 def _passages(
-    statement: Statement,
+    statement: ReferringStatement,
     entities: Mapping[int, str],
     ends: Mapping[int, tuple[str, str]],
     graph: PassageGraph,

@@ -63,7 +63,7 @@ _ENDS = (
 )  # where a long text may end, the best first; none is within a number or an identifier
 
 
-class Kind(StrEnum):
+class StatementKind(StrEnum):
     """What a statement is."""
 
     SENTENCE = "sentence"
@@ -86,7 +86,7 @@ class Statement:
     """
 
     text: str
-    kind: Kind
+    kind: StatementKind
     context: str = ""
     cells: tuple[tuple[str, str], ...] = ()
 
@@ -98,11 +98,11 @@ def statements(text: str) -> list[Statement]:
     """
     found = [
         each
-        for each in {each.text: each for each in _Reader().read(text)}.values()
+        for each in {each.text: each for each in _StatementReader().read(text)}.values()
         if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
     ]
-    if all(each.kind is Kind.HEADING for each in found):
-        return [replace(each, kind=Kind.SENTENCE) for each in found]
+    if all(each.kind is StatementKind.HEADING for each in found):
+        return [replace(each, kind=StatementKind.SENTENCE) for each in found]
     return found
 
 
@@ -119,7 +119,7 @@ def cut(text: str, most: int = STATEMENT_CHARS) -> str:
 
 
 @dataclass
-class _Reader:
+class _StatementReader:
     """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
 
     headings: list[str] = field(default_factory=list)
@@ -141,7 +141,9 @@ class _Reader:
                 yield from self._closed_record()
             connection = _CONNECTION.fullmatch(line) if _CELL not in line else None
             if connection is not None and len(line) <= STATEMENT_CHARS:
-                yield Statement(line, Kind.CONNECTION, self._context, ((connection["start"], connection["end"]),))
+                yield Statement(
+                    line, StatementKind.CONNECTION, self._context, ((connection["start"], connection["end"]),)
+                )
             elif _CELL in line:
                 yield from self._row(line)
             elif pair is not None and len(line) <= STATEMENT_CHARS:
@@ -168,15 +170,15 @@ class _Reader:
 
     def _closed_list(self) -> Iterator[Statement]:
         if self.lead and self.gathered:
-            yield Statement(" ".join((self.lead, *self.gathered)), Kind.LIST, self._context)
+            yield Statement(" ".join((self.lead, *self.gathered)), StatementKind.LIST, self._context)
         elif self.lead:
-            yield Statement(self.lead, Kind.HEADING, self._context)
+            yield Statement(self.lead, StatementKind.HEADING, self._context)
         self.lead, self.gathered = "", []
 
     def _closed_record(self) -> Iterator[Statement]:
         if self.record:
             text = " ".join(f"{label}: {value}" for label, value in self.record)
-            yield Statement(text, Kind.ROW, self._context, tuple(self.record))
+            yield Statement(text, StatementKind.ROW, self._context, tuple(self.record))
             self.record = []
 
     def _row(self, line: str) -> Iterator[Statement]:
@@ -188,7 +190,7 @@ class _Reader:
                 (pair["label"], pair["value"]) if pair else ("", value)
                 for pair, value in zip(pairs, values, strict=True)
             ]
-            yield Statement(line, Kind.ROW, self._context, tuple(cells))
+            yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
         headed = _heads(self.header, values)
         cells = list(zip(self.header, values, strict=False)) if headed else [("", value) for value in values]
@@ -197,7 +199,7 @@ class _Reader:
             self.header, self.widest = _header(line, values), len(values)
             is_header = is_header or (bool(self.header) and not headed)
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
-        yield Statement(line, Kind.HEADING if is_header else Kind.ROW, context, tuple(cells))
+        yield Statement(line, StatementKind.HEADING if is_header else StatementKind.ROW, context, tuple(cells))
 
     def _heading(self, line: str) -> Iterator[Statement]:
         self.header, self.widest = (), 0
@@ -231,7 +233,9 @@ class _Reader:
         for part in parts[:-1] if announces else parts:
             if _QUESTION.search(part):
                 self.headings.append(part)
-            yield Statement(part, Kind.HEADING if _QUESTION.search(part) else Kind.SENTENCE, self._context)
+            yield Statement(
+                part, StatementKind.HEADING if _QUESTION.search(part) else StatementKind.SENTENCE, self._context
+            )
 
 
 def _joined(lines: Sequence[str]) -> Iterator[str]:

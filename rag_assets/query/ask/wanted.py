@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag_assets.query.ask.statements import ADDRESS, Kind, Statement
+from rag_assets.query.ask.statements import ADDRESS, Statement, StatementKind
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
@@ -117,7 +117,7 @@ NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AnswerTraits:
     """What a question asks for.
 
     Attributes:
@@ -149,7 +149,7 @@ class Wanted:
     attributes: tuple[str, ...]
 
     @classmethod
-    def of(cls, question: str, earlier: str = "", *, is_part: bool = False) -> "Wanted":
+    def of(cls, question: str, earlier: str = "", *, is_part: bool = False) -> "AnswerTraits":
         """What a question asks for.
 
         Args:
@@ -253,7 +253,7 @@ def _labels(statement: Statement) -> list[tuple[str, str]]:
     if any(header for header, _ in statement.cells):
         return [cell for cell in statement.cells if cell[0]]
     values = [value for _, value in statement.cells]
-    return list(pairwise(values)) if statement.kind is Kind.ROW else []
+    return list(pairwise(values)) if statement.kind is StatementKind.ROW else []
 
 
 def _counts(statement: Statement, unit: str) -> bool:

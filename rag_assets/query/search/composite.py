@@ -40,7 +40,7 @@ _CLAUSE_END = re.compile(
 
 
 @dataclass(frozen=True)
-class Part:
+class QuestionPart:
     """A part of a question.
 
     Attributes:
@@ -59,7 +59,7 @@ class Part:
         return f"{self.text} {self.context}".strip()
 
 
-def parts_of(question: str) -> tuple[Part, ...]:
+def parts_of(question: str) -> tuple[QuestionPart, ...]:
     """The parts of a question, at most three; none where it asks for one thing."""
     if len(question) > _READ_CHARS:
         return ()
@@ -69,9 +69,9 @@ def parts_of(question: str) -> tuple[Part, ...]:
             if pair is not None and not all(map(_AMOUNT.match, pair.group("first", "second"))):
                 start, end = pair.span()
                 names = pair.group("first", "second")
-                return tuple(Part(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
+                return tuple(QuestionPart(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
     clauses = [each.strip() for each in _CLAUSE_END.split(question) if content_words(keywords(each))]
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()
     context = keywords(clauses[0])
-    return (Part(clauses[0]), *(Part(each, context) for each in clauses[1:_MOST]))
+    return (QuestionPart(clauses[0]), *(QuestionPart(each, context) for each in clauses[1:_MOST]))

@@ -120,7 +120,7 @@ class HydeSearch:
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages by falling fused score; after feedback by that of both rankings, at most 2."""
         if self._searches is None:
-            self._searches = self._imagined(request, trace)
+            self._searches = self._hypothetical(request, trace)
         if not self._searches:
             return self._with_feedback(request, indexes, trace)
         pool = max(self.options.pool, request.depth)
@@ -141,7 +141,9 @@ class HydeSearch:
         trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self.options.fusion.value,))
         return best
 
-    def _imagined(self, request: RetrievalRequest, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
+    def _hypothetical(
+        self, request: RetrievalRequest, trace: TraceRecorder
+    ) -> list[tuple[str, NDArray[np.float32], Mode]]:
         """Hypothetical passages with their vectors and searches; those that failed are named in the trace."""
         if not self.generators:
             return []

@@ -106,7 +106,7 @@ class Planner:
         known = self._knowledge.selections if self._knowledge is not None else ()
         if filters.facet:
             began = time.perf_counter()
-            chosen = _given(known, filters)
+            chosen = _within_filters(known, filters)
             trace.add("select", began, len(chosen), texts=tuple(each.name for each in chosen))
         else:
             chosen = self._detected(query, vector, known, trace) if known else []
@@ -116,7 +116,7 @@ class Planner:
         places = () if filters.facet else tuple(each.facets for each in chosen)
         texts = None
         if self._model is not None:
-            texts = self._written(query, _plan_request(query, chosen, self._model.context_tokens), trace)
+            texts = self._planned(query, _plan_request(query, chosen, self._model.context_tokens), trace)
         if texts is None:
             texts, places_of_each = self._with_terms(query, vector, chosen, places, trace)
         else:
@@ -128,7 +128,7 @@ class Planner:
     ) -> tuple[SubQuery, ...]:
         """The query, then what a language model widens it to that knows nothing of the documents; see `plan`."""
         del filters
-        texts = self._written(query, _augment_request(query), trace) if self._model is not None else None
+        texts = self._planned(query, _augment_request(query), trace) if self._model is not None else None
         return (SubQuery(query, vector), *self._sub_queries(texts or [], [()] * len(texts or [])))
 
     def _detected(
@@ -137,7 +137,7 @@ class Planner:
         """The selections that a query is about."""
         began = time.perf_counter()
         if self._model is not None:
-            value, problem = self._asked(_choice_request(query, known, self._model.context_tokens))
+            value, problem = self._answer(_choice_request(query, known, self._model.context_tokens))
             if value is not None:
                 numbers = value.get("groups")
                 listed = numbers if isinstance(numbers, list) else []
@@ -151,10 +151,10 @@ class Planner:
         trace.add("detect", began, len(chosen), texts=tuple(each.name for each in chosen))
         return chosen
 
-    def _written(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
+    def _planned(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
         """Sub-queries that the language model answers a request with; None where it gave none."""
         began = time.perf_counter()
-        value, problem = self._asked(request)
+        value, problem = self._answer(request)
         queries = value.get("queries") if value is not None else None
         if not isinstance(queries, list):
             trace.add("plan", began, 0, texts=(f"failed: {problem}",))
@@ -201,7 +201,7 @@ class Planner:
             self._vectors |= zip(missing, self._embedder.embed(missing, EmbeddingKind.PASSAGE), strict=True)
         return np.stack([self._vectors[text] for text in texts])
 
-    def _asked(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
+    def _answer(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
         """The answer to one request; None where it cannot be used, and why."""
         assert self._model is not None
         try:
@@ -237,7 +237,7 @@ def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]])
     return chosen
 
 
-def _given(known: Sequence[Selection], filters: Filters) -> list[Selection]:
+def _within_filters(known: Sequence[Selection], filters: Filters) -> list[Selection]:
     """Selections within the facet values asked for: those of most values, then those of most questions."""
     asked = set(filters.facet)
     inside = [each for each in known if asked.issuperset(each.facets)]

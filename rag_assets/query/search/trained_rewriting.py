@@ -23,14 +23,14 @@ _MOST_CACHED = 10_000  # rewrites, some 3 MB
 _log = logging.getLogger(__name__)
 
 
-class Form(StrEnum):
+class QueryForm(StrEnum):
     """What a rewrite is searched by."""
 
     KEYWORDS = "keywords"
     SENTENCES = "sentences"
 
 
-def prompt_for(form: Form, question: str, *, is_causal: bool) -> str:
+def prompt_for(form: QueryForm, question: str, *, is_causal: bool) -> str:
     """What a model is asked, in training and afterwards; a causal one continues the prompt."""
     return f"Question: {question}\nSearch {form}:\n" if is_causal else f"{form}: {question}"
 
@@ -48,10 +48,10 @@ class TrainedModel:
         name: Tells trained models apart.
     """
 
-    def __init__(self, folder: Path, forms: Sequence[Form], most_tokens: int, threads: int = 0) -> None:
+    def __init__(self, folder: Path, forms: Sequence[QueryForm], most_tokens: int, threads: int = 0) -> None:
         self.name = f"trained:{folder.name}"
         self._folder, self._forms, self._most_tokens, self._threads = folder, tuple(forms), most_tokens, threads
-        self._cached: OrderedDict[str, Mapping[Form, str]] = OrderedDict()
+        self._cached: OrderedDict[str, Mapping[QueryForm, str]] = OrderedDict()
         self._lock = Lock()  # one model, which two threads would only slow down
         self._model: TextToText | ExportedTextToText | None = None
         self._problem = ""
@@ -66,11 +66,11 @@ class TrainedModel:
         path = folder / FACTS_FILE
         try:
             facts = json.loads(path.read_bytes())
-            return cls(folder, [Form(each) for each in facts["forms"]], int(facts["most_tokens"]), threads)
+            return cls(folder, [QueryForm(each) for each in facts["forms"]], int(facts["most_tokens"]), threads)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path}: the trained rewriter cannot be read: {error}") from error
 
-    def write(self, question: str) -> Mapping[Form, str]:
+    def write(self, question: str) -> Mapping[QueryForm, str]:
         """A rewrite in each form that it was trained for; none where it cannot be loaded, which is logged once."""
         with self._lock:
             self._open()
@@ -120,7 +120,7 @@ class TrainedRewriter:
             ModelError: The frozen rewriter failed.
         """
         texts = self._model.write(with_history(question, history))
-        if len(texts) < len(Form):
+        if len(texts) < len(QueryForm):
             rest = self._frozen.rewrite(question, history)
-            texts = {Form.KEYWORDS: rest.keywords, Form.SENTENCES: rest.sentences, **texts}
-        return Rewrite(texts[Form.KEYWORDS], texts[Form.SENTENCES])
+            texts = {QueryForm.KEYWORDS: rest.keywords, QueryForm.SENTENCES: rest.sentences, **texts}
+        return Rewrite(texts[QueryForm.KEYWORDS], texts[QueryForm.SENTENCES])

@@ -23,7 +23,7 @@ from rag_assets.query.contents.pages import parse_area
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.results import Citation, adapter_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX
-from rag_assets.serve.limits import Work
+from rag_assets.serve.limits import WorkerThreads
 from rag_assets.serve.mcp import schemas
 from rag_assets.serve.mcp.pages import PageAddress, page_lines, part_of
 from rag_assets.serve.requests import Form, levels_of, turns_of
@@ -425,7 +425,7 @@ class Tool(Generic[_A]):
     description: str
     arguments: type[_A]
     result: type[schemas.Result]
-    work: Callable[[Service], Work]
+    work: Callable[[Service], WorkerThreads]
     run: Callable[[Service, _A, Call], schemas.Result]
 
 

@@ -225,14 +225,14 @@ class VectorStore:
             assert cache is not None
             texts = window[EMBEDDED_TEXT].to_pylist()
 
-            def told(count: int, before: int = done) -> None:
+            def report(count: int, before: int = done) -> None:
                 progress(before + count, to_do)
 
             averaged = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
             if averaged:
                 vectors, computed = _means(cache, averaged, texts, embedder)
             else:
-                vectors, computed = cache.embed(texts, embedder, told)
+                vectors, computed = cache.embed(texts, embedder, report)
             _upsert(opened, table, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed

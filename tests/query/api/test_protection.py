@@ -16,7 +16,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.documents import Health
-from rag_assets.serve.limits import ClientLimit, Work
+from rag_assets.serve.limits import ClientLimit, WorkerThreads
 from rag_assets.serve.problems import Overloaded, Problem
 from rag_assets.serve.service import ServeOptions
 
@@ -217,7 +217,7 @@ def test_a_request_that_is_too_large_is_refused(
 
 def test_work_that_waits_too_long_in_line_is_sent_away() -> None:
     async def run() -> None:
-        work, gate = Work("things", workers=1, waiting=1), threading.Event()
+        work, gate = WorkerThreads("things", workers=1, waiting=1), threading.Event()
         try:
             first, second = (asyncio.ensure_future(work.run(gate.wait)) for _ in range(2))
             await asyncio.sleep(0)

@@ -11,12 +11,12 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions.dialogues import (
-    Answer,
     MentionOptions,
+    WindowAnswer,
     check_windows,
     window_dialogue,
 )
-from rag_assets.graph.mentions.foreseen import foreseen_findings
+from rag_assets.graph.mentions.simulation import simulated_findings
 from rag_assets.graph.mentions.windows import Window
 from rag_assets.text.tokens import mean_tokens
 
@@ -45,15 +45,15 @@ def answered(request: Request, value: Any) -> Completion:
 @pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (JAPANESE, "ja")])
 def test_all_that_is_foreseen_is_taken_and_gleaning_finds_the_rest(text: str, language: str) -> None:
     dialogue, request = asked(text, language)
-    first: Any = foreseen_findings(request, 1500)
+    first: Any = simulated_findings(request, 1500)
     jsonschema.validate(first, json.loads(request.schema or ""))
     (check,) = dialogue.send([answered(request, first)])
-    assert foreseen_findings(check, 1500) is None
+    assert simulated_findings(check, 1500) is None
     (gleaning,) = dialogue.send([answered(check, {"missed": True})])
-    second: Any = foreseen_findings(gleaning, 1500)
+    second: Any = simulated_findings(gleaning, 1500)
     with pytest.raises(StopIteration) as ended:
         dialogue.send([answered(gleaning, second)])
-    answer: Answer = ended.value.value
+    answer: WindowAnswer = ended.value.value
     findings = check_windows(1, text, [Window(0, 0, 0, len(text))], {0: answer}, TYPES)
     assert not findings.dropped
     assert findings.relationships
@@ -66,7 +66,7 @@ def test_all_that_is_foreseen_is_taken_and_gleaning_finds_the_rest(text: str, la
 @pytest.mark.parametrize("most_tokens", [30, 200, 600])
 def test_of_many_names_some_of_the_whole_window_are_foreseen(most_tokens: int) -> None:
     text = "\n".join(f"CODE_{number:04d} | what it means" for number in range(100))
-    value: Any = foreseen_findings(asked(text, "en")[1], most_tokens)
+    value: Any = simulated_findings(asked(text, "en")[1], most_tokens)
     assert mean_tokens(json.dumps(value, ensure_ascii=False)) <= most_tokens
     names = [each["name"] for each in value["entities"]]
     assert names == sorted(set(names))
@@ -76,7 +76,7 @@ def test_of_many_names_some_of_the_whole_window_are_foreseen(most_tokens: int) -
 
 
 def test_a_window_without_names_has_none() -> None:
-    assert foreseen_findings(asked("nothing is named here.", "en")[1], 1500) == {
+    assert simulated_findings(asked("nothing is named here.", "en")[1], 1500) == {
         "entities": [],
         "relationships": [],
         "claims": [],
@@ -90,9 +90,9 @@ def test_a_window_without_names_has_none() -> None:
 def test_an_answer_that_breaks_its_schema_has_said_nothing(broken: str) -> None:
     _, request = asked(ENGLISH, "en")
     turns = (*request.messages, Message("assistant", broken), Message("user", "Write it again."))
-    found: Any = foreseen_findings(replace(request, messages=turns), 1500)
+    found: Any = simulated_findings(replace(request, messages=turns), 1500)
     jsonschema.validate(found, json.loads(request.schema or ""))
-    answer: Any = foreseen_findings(request, 1500)
+    answer: Any = simulated_findings(request, 1500)
     names = [each["name"] for each in found["entities"]]
     assert names
     assert names == [each["name"] for each in answer["entities"]][: len(names)]

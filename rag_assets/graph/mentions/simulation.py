@@ -20,7 +20,7 @@ from rag_assets.text.language import detect_language
 from rag_assets.text.scripts import KANJI, KATAKANA
 from rag_assets.text.tokens import mean_tokens
 
-FORESEEN_STEPS = (STEP, GLEAN_STEP)
+SIMULATED_STEPS = (STEP, GLEAN_STEP)
 
 _MISSED_OF = 4  # one name of so many is left to the round that asks for what was missed
 # Published for windows of 600 tokens: 5 new entities each, which stand in more windows than one (Edge et al., "From
@@ -34,7 +34,7 @@ _COMPOUND = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_]{{3,}}")
 _CELL = " | "
 
 
-def foreseen_findings(request: Request, most_tokens: int) -> JsonValue:
+def simulated_findings(request: Request, most_tokens: int) -> JsonValue:
     """An answer to a request for the names in a window.
 
     Names are codes, capitalised names, Japanese compounds and keys of table rows, each described by the line that it
@@ -53,7 +53,7 @@ def foreseen_findings(request: Request, most_tokens: int) -> JsonValue:
     if len(request.messages) == 1:
         usual *= _MISSED_OF - 1
     else:
-        said = set(_said(request))
+        said = set(_names_in_answers(request))
         found = [each for each in found if fold_name(each[0]) not in said]
     count = min(len(found), lists["entities"]["maxItems"], math.ceil(usual))
     while True:
@@ -115,7 +115,7 @@ def _spans(line: str, *, is_japanese: bool) -> Iterator[Span]:
                 yield span
 
 
-def _said(request: Request) -> Iterator[str]:
+def _names_in_answers(request: Request) -> Iterator[str]:
     """Folded names of the answers before; one that breaks its schema is asked for anew and has said nothing."""
     for message in request.messages:
         if message.role != "assistant":
