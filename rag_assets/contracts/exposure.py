@@ -69,8 +69,7 @@ def check_exposure(host: str, token: str | None) -> None:
     """
     if token is None and not is_loopback(host):
         raise SettingsError(
-            f"{host} can be reached from other machines: set RAG_API_TOKEN to a secret of 16 characters or more, or "
-            "serve on 127.0.0.1"
+            f"{host} is open to other machines: set RAG_API_TOKEN (16 characters or more), or serve on 127.0.0.1"
         )
 
 

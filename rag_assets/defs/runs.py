@@ -104,8 +104,8 @@ def _run(
     with _instance(run_id) as instance:
         if active := active_runs(instance, home):
             raise StoreError(
-                f"run {active[0].run_id} of {INDEX_JOB.name} is active in the Dagster instance "
-                f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
+                f"{os.environ['DAGSTER_HOME']}: run {active[0].run_id} of {INDEX_JOB.name} is active: wait for it, or "
+                "cancel it in the UI if it was killed"
             )
         _report_steps(instance, run_id, job, progress)
         with _termination_kept():

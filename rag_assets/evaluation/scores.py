@@ -171,8 +171,7 @@ def warnings(evaluation: Evaluation) -> list[str]:
     chosen = sum(question.purpose == "choosing" for question in evaluation.questions)
     if chosen:
         lines.append(
-            f"{chosen} of {len(evaluation.questions)} questions were used for choosing: other questions show how good "
-            "what was chosen by them is"
+            f"{chosen} of {len(evaluation.questions)} questions were used for choosing: measure the choice by others"
         )
     drafts = sum(question.draft for question in evaluation.questions)
     if drafts:
@@ -199,8 +198,8 @@ def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequen
         return [f"the set is small: {same}, which leaves room for {missed:.0%} of others where it is not"]
     visible, needed = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
     line = (
-        f"{len(questions)} questions show differences of {level} {measure} between modes from {visible:.2f} on; "
-        f"a difference of {SMALL_DIFFERENCE} needs about {needed:,}"
+        f"{len(questions)} questions show differences of {visible:.2f} or more in {level} {measure}; "
+        f"{SMALL_DIFFERENCE} needs about {needed:,}"
     )
     return [f"the set is small: {line}"] if visible > COARSE or len(questions) < FEW else [line]
 

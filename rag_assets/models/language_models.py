@@ -96,8 +96,8 @@ def check_price(choice: ModelChoice) -> None:
     """Raise a `SettingsError` where the price of a model is not known, as it must be with a budget."""
     if choice.facts is None and choice.provider not in {"extractive", "vllm"}:
         raise SettingsError(
-            f"a budget is set, but the price of {choice.provider} model {choice.model!r} is not known: state it in a "
-            "file that language_model.catalogue names, 0 for a server of your own"
+            f"a budget needs the price of {choice.provider} model {choice.model!r}: state it in the file of "
+            "language_model.catalogue, 0 for a server of your own"
         )
 
 

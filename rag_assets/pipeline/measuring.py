@@ -79,8 +79,8 @@ def question_set(home: "Home") -> Path:
     path = home.settings.evaluation.questions
     if path is None:
         raise QueryError(
-            "there is no question set: name one, or set evaluation.questions (RAG_EVALUATION__QUESTIONS); "
-            "`rag-assets questions new FILE` drafts one from your documents"
+            "no question set: name one, set evaluation.questions (RAG_EVALUATION__QUESTIONS), or draft one by "
+            "`rag-assets questions new FILE`"
         )
     return path
 

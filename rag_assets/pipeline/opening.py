@@ -258,8 +258,7 @@ def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
     if (problem := learning_problems(home, snapshot, (name,)).get(name)) is not None:
         what = next(what for what, learned in LEARNED.items() if learned == name)
         raise QueryError(
-            f"{name}: nothing can be compared with what is in force, which cannot be used: {problem}; "
-            f"mend that, or go back by `rag-assets train undo {what}`"
+            f"{name}: what is in force cannot be used: {problem}; mend it, or run `rag-assets train undo {what}`"
         )
     return "".join(snapshot.learned.get(name, ())[-1:])
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rag_assets.sources.changes import Changes, Listing
 
 _FORESEEN_NOTE = (
-    "what follows on the extraction of the graph (glean_graph, confirm_entity, describe_entity, report_community) is "
-    "foreseen from names that rules find in the text: the model may find more or fewer"
+    "glean_graph, confirm_entity, describe_entity and report_community are estimated from names that rules find: the "
+    "model may find more or fewer"
 )
 
 

@@ -84,8 +84,8 @@ def read_stored(path: Path) -> Values | None:
         return settings_file(path).read()
     except StoreError as error:
         raise SettingsError(
-            f"{error}; it holds the settings that the knowledge base was built with: remove both, state these in the "
-            "environment or rag_assets.toml if they are not the defaults, and run `rag-assets index`"
+            f"{error}; remove both, state the settings that the knowledge base was built with, unless they are the "
+            "defaults, and run `rag-assets index`"
         ) from error
 
 

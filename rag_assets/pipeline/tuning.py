@@ -159,8 +159,8 @@ def _learning_notes(home: Home, snapshot: "Snapshot") -> list[str]:
     notes = [f"in force, but not used here: {name}: {problem}" for name, problem in problems.items()]
     if in_force := sorted(snapshot.learned.keys() - problems.keys()):
         notes.append(
-            f"in force, and so part of the default: {', '.join(in_force)}; where that was learned from "
-            "these questions, its figures are in sample: `rag-assets train status` tells its proof"
+            f"part of the default: {', '.join(in_force)}; if learned from these questions, its figures are in sample: "
+            "see its proof by `rag-assets train status`"
         )
     return notes
 
@@ -243,10 +243,7 @@ def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
     if own.provider == "extractive":
         return home, []
     if not usd:
-        note = (
-            f"{own.provider} is not asked; --usd says what it may cost: modes that would ask it are measured by rules, "
-            "and ask it once they are adopted"
-        )
+        note = f"{own.provider} is not asked without --usd: modes that use it are measured by rules until adopted"
         return Home(_without_model(home.settings)), [note]
     least = usd if own.run_budget_usd is None else min(own.run_budget_usd, usd)
     bounded = own.model_copy(update={"run_budget_usd": least})

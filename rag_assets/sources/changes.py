@@ -97,9 +97,8 @@ def read_sources(configured: Iterable[str], registered: Path) -> tuple[Source, .
         other = sources.setdefault(name, Source(name, location))
         if other.location != location:
             raise SettingsError(
-                f"two sources are named {name!r}: {other.location} in the settings and {location}, registered earlier; "
-                f"name the first otherwise: NAME={other.location}, or drop the second: `rag-assets index --forget "
-                f"{name}`"
+                f"two sources are named {name!r}: {other.location} in the settings, {location} registered earlier; "
+                f"rename the first: NAME={other.location}, or drop the second: `rag-assets index --forget {name}`"
             )
     return tuple(sources[name] for name in sorted(sources))
 
@@ -146,8 +145,8 @@ def update_sources(
             raise SettingsError(f"no registered source {name!r}, and none that documents are stored of; known: {known}")
         if setting and location in {None, setting.location}:
             raise SettingsError(
-                f"source {name} = {setting.location} is in the settings (RAG_SOURCES, or `sources` of the TOML file); "
-                "take it out there, then forget it"
+                f"source {name} = {setting.location}: take it out of the settings first (RAG_SOURCES, or `sources` of "
+                "the TOML file)"
             )
         if setting:
             after.pop(name, None)
@@ -240,14 +239,13 @@ def list_sources(
         if found.unreadable:
             more = f" and {len(found.unreadable) - 1} more" if len(found.unreadable) > 1 else ""
             unreachable[source.name] = (
-                f"source {source.name}: cannot look at {found.unreadable[0]}{more}; until that works, the other files "
-                "are indexed but no document of the source is removed; leave the place out with source.exclude if it "
-                "does not matter"
+                f"source {source.name}: cannot look at {found.unreadable[0]}{more}; until then nothing of it is "
+                "removed: mend it, or leave the place out by source.exclude"
             )
         elif not found.files and stored_counts.get(source.name) and not allow_empty:
             unreachable[source.name] = (
-                f"source {source.name}: {source.location} holds no file now but {stored_counts[source.name]} documents "
-                "are indexed from it; if they are really gone, run `rag-assets index --allow-empty`"
+                f"source {source.name}: {source.location} holds no file, but {stored_counts[source.name]} documents "
+                "are indexed; if they are really gone, run `rag-assets index --allow-empty`"
             )
     return Listing(files, unreachable, tuple(omissions))
 

@@ -447,8 +447,8 @@ class _Training:
         if not is_whole:
             raise StoreError(f"{self._folder}: the best weights so far are gone: begin again by --anew")
         raise StoreError(
-            f"{self._folder}: training with other questions, model, reward or settings stopped after step {step} of "
-            f"{stage}: go on with those, or remove it by --anew"
+            f"{self._folder}: training with other questions, model, reward or settings stopped at {stage} step {step}: "
+            "go on with those, or begin again by --anew"
         )
 
     def _write_curve(self, figures: Mapping[str, Any]) -> None:

@@ -47,15 +47,14 @@ def split(
     """
     if len(questions) < LEAST:
         raise QueryError(
-            f"train rewriter: {len(questions)} questions can be judged by {reward.name}, {LEAST} are needed; "
-            "`rag-assets questions new FILE` drafts some to accept, `--drafts N` trains on further ones; evidence that "
-            "names documents alone counts where rewriter_training.level is document"
+            f"train rewriter: {reward.name} judges {len(questions)} questions, {LEAST} are needed: draft some by "
+            "`rag-assets questions new FILE`, add --drafts N, or set rewriter_training.level to document"
         )
     groups = document_folds([reward.documents(each) for each in questions], len(questions))
     if len(groups) < _LEAST_GROUPS:
         raise QueryError(
-            f"train rewriter: the evidence is in {len(groups)} documents or groups of them that share questions; "
-            f"{_LEAST_GROUPS} are needed, so that some can be held out"
+            f"train rewriter: the evidence is in {len(groups)} groups of documents, {_LEAST_GROUPS} are needed: add "
+            "questions on other documents"
         )
     random.Random(0).shuffle(groups)  # noqa: S311 - no secret; they stand by size
     parts = [_take_groups(groups, share * len(questions)) for share in (_HELD_OUT, _VALIDATING)]

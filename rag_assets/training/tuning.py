@@ -141,8 +141,8 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
     groups = document_folds(documents, len(documents))
     if len(groups) < _LEAST_GROUPS:
         raise QueryError(
-            f"tune: the evidence of {len(documents)} questions is in {len(groups)} documents or groups of them that "
-            f"share questions; {_LEAST_GROUPS} are needed, so that some can be held out"
+            f"tune: the evidence of {len(documents)} questions is in {len(groups)} groups of documents, "
+            f"{_LEAST_GROUPS} are needed: add questions on other documents"
         )
     shuffler = random.Random(0)  # noqa: S311 - no secret; sets stand by type
     shuffler.shuffle(groups)

@@ -299,7 +299,7 @@ def test_an_unmounted_source_loses_nothing(indexed: Home) -> None:
     assert "no such folder" in changes.unreachable["specs"]
     folder.mkdir()
     changes = run_index(home)
-    assert "holds no file now but 2 documents" in changes.unreachable["specs"]
+    assert "holds no file, but 2 documents" in changes.unreachable["specs"]
     assert changes.shards == ()
     assert published(home) == before
 

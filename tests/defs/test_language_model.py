@@ -331,7 +331,9 @@ def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
     for name in depending:
         assert 0.5 <= planned[name] / made[name] <= 2, name
     assert all(each.output_tokens <= 1500 * each.calls for each in plan.steps)
-    assert "confirm_entity, describe_entity, report_community) is foreseen from names that rules" in (plan.note or "")
+    assert "confirm_entity, describe_entity and report_community are estimated from names that rules find" in (
+        plan.note or ""
+    )
 
 
 def test_an_answer_that_breaks_its_schema_leaves_it_to_the_algorithm_and_is_named(folder: Path) -> None:

@@ -293,7 +293,7 @@ def test_a_context_that_is_too_small_is_named_and_done_without(lake: Lake, caplo
     assert {value[4] for values in facets(lake).values() for value in values} == {"extractive"}
     needed = max(context_needed(TAXONOMY, language) for language in ("ja", "en"))
     [message] = caplog.messages
-    assert f"the taxonomy test needs a context of {needed:,} tokens, scripted:model takes 600" in message
+    assert f"taxonomy test needs a context of {needed:,} tokens, scripted:model takes 600" in message
 
 
 def test_the_sample_documents_get_their_kinds(sample_lake: Lake, models_folder: Path) -> None:

@@ -447,7 +447,7 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
 
 def test_results_that_can_never_be_read(server: ScriptedBatches, tmp_path: Path) -> None:
     server.fail = failing(100, 500, "api_error", "GET", "/results")
-    with pytest.raises(ModelError, match="said by the server; batches go on at the provider"):
+    with pytest.raises(ModelError, match="said by the server; batches continue at the provider"):
         run(model(server.url, tmp_path, attempts=3), [ask("one")])
     assert len(BatchStore(state_of(tmp_path)).open_batches()) == 1
 

@@ -282,7 +282,7 @@ def test_work_ends_before_it_costs_more_than_the_budget(tmp_path: Path) -> None:
     done: list[Completion] = []
     provider = ScriptedProvider(at_once=100)
     model = MeteredModel(provider, ledger, Budget(ledger, limit, None))
-    with pytest.raises(BudgetError, match="Answers that were paid for are kept"):
+    with pytest.raises(BudgetError, match="Paid answers are kept"):
         collect(model, range(20), done)
     assert len(done) == 7
     assert ledger.spent_usd() <= limit

@@ -152,7 +152,9 @@ def test_another_knowledge_base_is_refused(database: Path) -> None:
     shutil.copytree(first, copied)
     with closing(StateDatabase(url, identity=copied / "state.id")) as state:
         assert len(state.read(sa.select(RESERVATIONS))) == 1
-    with pytest.raises(StoreError, match=r"belongs to another knowledge base \(\w{32}\); name a database of its own"):
+    with pytest.raises(
+        StoreError, match=r"belongs to another knowledge base \(\w{32}\); set RAG_STATE_URL to a database of its own"
+    ):
         StateDatabase(url, identity=other / "state.id").read(sa.select(RESERVATIONS))
     with pytest.raises(StoreError, match="belongs to another knowledge base"):
         check_language_model(Home(load_settings(home=other)))

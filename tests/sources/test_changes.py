@@ -97,7 +97,7 @@ def test_a_mark_goes_with_the_documents(tmp_path: Path) -> None:
 
 def test_what_the_settings_name_cannot_be_forgotten(tmp_path: Path) -> None:
     registry = tmp_path / "sources.json"
-    with pytest.raises(SettingsError, match="take it out there"):
+    with pytest.raises(SettingsError, match="take it out of the settings first"):
         update_sources(registry, [], ["a"], ["a=/a"], ["a"])
     assert not registry.exists()
 

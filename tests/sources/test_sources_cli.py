@@ -37,7 +37,7 @@ def test_documents_of_an_unset_source_stay_until_it_is_forgotten(root: Path) -> 
     assert result.exit_code == 1
     assert "source a is not among the sources now; its documents are kept" in result.stderr
     assert documents(root).keys() == {"a/note.md", "b/note.md"}
-    assert "take it out there" in run(root, "index", "--forget", "a", sources=str(root / "a")).stderr
+    assert "take it out of the settings first" in run(root, "index", "--forget", "a", sources=str(root / "a")).stderr
     result = run(root, "index", "--forget", "a")
     assert result.exit_code == 0, result.output
     assert documents(root).keys() == {"b/note.md"}

@@ -50,7 +50,7 @@ def test_a_rewrite_gains_what_its_search_finds_more(sample_home: Path) -> None:
     assert reward.gain(item, "") == reward.gain(item, "Zzzz, qqqq?") == 0
     labels = pseudo_labels([item, Item(question.text, QueryForm.SENTENCES)], RuleRewriter(), reward)
     assert QueryForm.KEYWORDS not in {labelled.form for labelled, _ in labels}
-    with pytest.raises(QueryError, match="1 questions can be judged by document MRR@10, 10 are needed"):
+    with pytest.raises(QueryError, match="document MRR@10 judges 1 questions, 10 are needed"):
         split([question], {"q1"}, reward, [QueryForm.KEYWORDS], RuleRewriter())
 
 
@@ -101,7 +101,7 @@ def test_questions_are_parted_by_documents_in_fixed_shares(crowded: int) -> None
     parts.append({documents[each.id] for each in proving})
     assert not any(one & other for one, other in itertools.combinations(parts, 2)), "documents stay together"
     few = cast("SearchReward", _Judged({each.id: f"d{at % 3}" for at, each in enumerate(questions)}))
-    with pytest.raises(QueryError, match="in 3 documents or groups of them that share questions; 5 are needed"):
+    with pytest.raises(QueryError, match="in 3 groups of documents, 5 are needed"):
         split(questions, set(), few, [QueryForm.KEYWORDS], RuleRewriter())
 
 

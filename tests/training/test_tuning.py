@@ -329,7 +329,7 @@ def test_what_is_in_force_is_part_of_the_default_and_too_few_questions_teach_not
     plan = tuning.planned_tuning(home, path, budget, (), tmp_path)
     assert plan.notes[0].startswith("in force, but not used here: query_map: learned/query_map/0123 cannot be read")
     assert plan.notes[1].startswith(
-        "in force, and so part of the default: ranking_weights; where that was learned from"
+        "part of the default: ranking_weights; if learned from these questions, its figures are in sample"
     )
     taught = f"{counted(len(plan.choosing), 'question')} teach none that are surely better than the shipped weights"
     assert plan.notes[2:] == [f"learned {each}: not tried: {taught}" for each in ("weights", "trees")]

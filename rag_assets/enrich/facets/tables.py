@@ -83,8 +83,7 @@ def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:
     needed = max(context_needed(taxonomy, language) for language in LANGUAGES)
     if model.context_tokens < needed:
         _log.warning(
-            "%s: the taxonomy %s needs a context of %s tokens, %s takes %s: facets of documents that do not fit are "
-            "found without it",
+            "%s: taxonomy %s needs a context of %s tokens, %s takes %s: documents that do not fit go without it",
             STEP,
             taxonomy.name,
             f"{needed:,}",

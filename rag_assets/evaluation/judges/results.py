@@ -258,8 +258,8 @@ def judge_warnings(judgements: Judgements) -> list[str]:
         lines.append(f"{check.judge} by {judgements.model}, which {agrees}{doubt}")
         if check.shown_first is not None and abs(check.shown_first.mean - TIE_POINTS) > _MOST_BIAS:
             lines.append(
-                f"{check.judge}: the answer shown first gets {check.shown_first.mean:.0f} of 100 points whatever it "
-                "says; both orders are shown, so that the points are fair, but they differ less than the answers"
+                f"{check.judge}: the answer shown first gets {check.shown_first.mean:.0f} of 100 points on average; "
+                "showing both orders evens this out, but understates differences"
             )
         if missing := _missing(judgements, check.judge):
             causes = _causes(missing)

@@ -328,8 +328,7 @@ def _message(account: _Account, spent: float, reserved: float, batches_usd: floa
         under_way += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
     return (
         f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
-        f"next call may cost {_dollars(price_usd)}. Answers that were paid for are kept: {account.advice}, and run "
-        "the same again"
+        f"next call may cost {_dollars(price_usd)}. Paid answers are kept: {account.advice}, and run the same again"
     )
 
 

@@ -447,8 +447,8 @@ class StateDatabase:
         owner = connection.execute(sa.select(META.c.value).where(META.c.name == _HOME)).scalar()
         if owner != name:
             raise StoreError(
-                f"{self.place}: belongs to another knowledge base ({owner}); name a database of its own in "
-                f"RAG_STATE_URL, or write that id into {path} if this is the same one"
+                f"{self.place}: belongs to another knowledge base ({owner}); set RAG_STATE_URL to a database of its "
+                f"own, or write that id into {path} if it is the same"
             )
 
     @contextmanager

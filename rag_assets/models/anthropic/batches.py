@@ -89,8 +89,8 @@ class BatchSession:
         left = [batch.label for batch in self._open.all() if not batch.digits.isdisjoint(self._wanted)]
         if left:
             _LOG.warning(
-                "anthropic: batches go on at the provider: %s. The same work started again uses their results; "
-                "`rag-assets batches` lists them, and `rag-assets batches --cancel ID` ends one.",
+                "anthropic: batches continue at the provider: %s. Run the same again to use them; "
+                "`rag-assets batches` lists them, `--cancel ID` ends one.",
                 ", ".join(left),
             )
         self._stack.close()
@@ -322,7 +322,7 @@ class BatchSession:
         attempts = self._open.attempts_after(error)
         enough = attempts * max(1, len(self._open.all()))
         if error.problem in FINAL or self._failures >= enough:
-            raise ModelError(f"{error}; batches go on at the provider") from None
+            raise ModelError(f"{error}; batches continue at the provider") from None
         if attempts < self._settings.attempts:
             self._next_poll = min(self._next_poll, time.monotonic() + 1.0)
         _LOG.info("%s; looked at again in %.0f s", error, self._next_poll - time.monotonic())
