@@ -21,7 +21,7 @@ _KEYS = frozenset({"ja", "en", "endings", "names"})
 _LISTS = ("endings", "names")
 _ASCII_WORD = re.compile(r"(?<![a-z])[a-z]+$")
 _VERSION = re.compile(r" v?\d[\w.]*$")
-_TRAILING = re.compile(r"[\s\d０-９①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
+_TRAILING = re.compile(r"[\s\d①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _DOCUMENT_TYPE = re.compile(
 )
 _PLACEHOLDER = re.compile(
     r"^[(（].*[)）]$|^(?:サンプル|samples?|images?|documents?|untitled|無題|新規|sheet|シート|book|file|output|report|data|table|page|別紙|付録|別添|別冊"
-    r"|添付|資料|補足|概要|本文|全体版)[\s\d０-９-]*$|^[a-z]?\d*[a-z]?$|^第?\d+(?:年度?)?版?$|^v?\d[\d.]*$",
+    r"|添付|資料|補足|概要|本文|全体版)[\s\d-]*$|^[a-z]?\d*[a-z]?$|^第?\d+(?:年度?)?版?$|^v?\d[\d.]*$",
     re.IGNORECASE,
 )
 

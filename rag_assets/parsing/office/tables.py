@@ -11,7 +11,7 @@ from rag_assets.parsing.office.tree import descend
 
 _FIRST_ROW = 0x20
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}
-_NUMBER = re.compile(r"[\d０-９]")
+_NUMBER = re.compile(r"\d")
 
 
 def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> int:

@@ -23,7 +23,7 @@ _CELL_CHARS = 40
 _SECOND_CHARS = 24
 _ALIGNED = 0.3
 _CENTRED_SHARE = 0.75
-_MARK = re.compile(rf"^(?:[^\w\s]{{1,2}}|[(（]?[0-9０-９{ITEM_LETTERS}]{{1,3}}[)）.．])$")
+_MARK = re.compile(rf"^(?:[^\w\s]{{1,2}}|[(（]?[\d{ITEM_LETTERS}]{{1,3}}[)）.．])$")
 
 
 def take_aligned(lines: list[Line], rules: Sequence[Rule]) -> list[Line]:

@@ -22,19 +22,19 @@ _BODY_CHARS = 200
 _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
-_DIGITS = re.compile(r"[0-9０-９]+")
+_DIGITS = re.compile(r"\d+")
 _LIST_ITEM = re.compile(
-    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][0-9０-９{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
-    rf"|[0-9０-９]{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
+    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
+    rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
 )
 _NUMBERED_HEADING = re.compile(
-    r"^(?:第[0-9０-９一二三四五六七八九十百]+[章節条編部項]|(?:[0-9０-９]{1,2}[.．])+[0-9０-９]{0,2}\s*\D"
-    r"|[0-9０-９]{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
+    r"^(?:第[\d一二三四五六七八九十百]+[章節条編部項]|(?:\d{1,2}[.．])+\d{0,2}\s*\D"
+    r"|\d{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
     re.IGNORECASE,
 )
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
-    r"|別?[表図图]\s*[0-9０-９]+(?:[-－.．][0-9０-９]+)*[\s.：:．　])",
+    r"|別?[表図图]\s*\d+(?:[-－.．]\d+)*[\s.：:．　])",
     re.IGNORECASE,
 )
 _UNIT = "(?:(?:十|百|千|万|百万|千万|億|十億|百億|兆)?(?:円|ドル|ユーロ|人|名|件|戸|台|株|トン|㎡|ha)|[%％])"

@@ -16,8 +16,8 @@ _HEIGHT_PAGES = 4
 _HEIGHT_SHARE = 0.6
 # A page number at the outer end of a running line: on the left of left pages, on the right of right ones.
 _OUTER_NUMBER = re.compile(r"^#[\s|｜—–-]+(?=\S)|(?<=\S)[\s|｜—–-]+#$")
-_PARTED_NUMBER = re.compile(r"^[0-9０-９]+\s*[|｜—–]\s*(?=\S)|(?<=\S)\s*[|｜—–]\s*[0-9０-９]+$")
-_DIGITS = re.compile(r"[0-9０-９]+")
+_PARTED_NUMBER = re.compile(r"^\d+\s*[|｜—–]\s*(?=\S)|(?<=\S)\s*[|｜—–]\s*\d+$")
+_DIGITS = re.compile(r"\d+")
 _LETTER = re.compile(r"[^\W\d_]")
 _YEARS = range(1900, 2101)
 _CENTRED_SHARE = 0.05

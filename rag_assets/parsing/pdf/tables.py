@@ -24,7 +24,7 @@ _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
-_NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*[0-9０-９][0-9０-９,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
+_NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
 _YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
 
 

@@ -12,12 +12,12 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.flow import Sections, clean, is_cjk, join_lines
 from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, ITEM_LETTERS
 
-_NUMERAL = "[0-9０-９一二三四五六七八九十百]+"
+_NUMERAL = r"[\d一二三四五六七八九十百]+"
 _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
 _RULE = re.compile(r"^[\W_]{3,}$")
 _NUMBERED = re.compile(
     rf"^(?P<chapter>第{_NUMERAL}[章編部])|^(?P<part>第{_NUMERAL}[節条項])"
-    r"|^(?P<number>[0-9０-９]{1,2}([.．][0-9０-９]{1,2})*[.．]?)[ \t\u3000]|^(?P<mark>[■◆●□【])"
+    r"|^(?P<number>\d{1,2}([.．]\d{1,2})*[.．]?)[ \t\u3000]|^(?P<mark>[■◆●□【])"
 )
 _ABOVE_BODY = re.compile(
     rf"^(?P<chapter>第{_NUMERAL}[章編部])(?:$|[ ：:（(「『【])|^(?P<part>第{_NUMERAL}節(?:$|[ ：:（(「『【])"
@@ -25,11 +25,11 @@ _ABOVE_BODY = re.compile(
     r"|^(?P<mark>[■◆][^、：:]{1,30}|【[^】]{1,30}】)$"
 )
 _NUMBER_ABOVE_BODY = re.compile(
-    r"^(?P<number>[0-9０-９]{1,2}(?:[.．][0-9０-９]{1,2})+[.．]?|[0-9０-９]{1,2}[.．]) ?(?=[^\W\d])[^、，,：:]{1,30}$"
+    r"^(?P<number>\d{1,2}(?:[.．]\d{1,2})+[.．]?|\d{1,2}[.．]) ?(?=[^\W\d])[^、，,：:]{1,30}$"
 )
 _LEADER = re.compile(r"…|‥|\.{3}|・{3}|_{4}|(?:^| )\d+ ?(?:頁|ページ)?$")
 _BULLET = re.compile(r"^(?:[-*+•‣▪◦○] |・(?!・))\s*(?=\S)")
-_DIGITS = re.compile(r"[0-9０-９]+")
+_DIGITS = re.compile(r"\d+")
 _HEADING_CHARS = 60
 _SENTENCE_END = ("。", ".", "、", ",", "，", "．", "!", "?", "！", "？", ";", ":", "：")
 _FULL = 0.9  # of the width that a text is wrapped at, from which a line is broken for its length
@@ -38,7 +38,7 @@ _LEAST_FULL_LINES = 3
 _LEAST_FULL_SHARE = 0.2  # of the lines of paragraphs that have
 _LEAST_COLUMNS = 20
 _BEGINS = re.compile(  # a line of its own: an item, a number, a label
-    rf"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,2}}[)）.．]"
+    rf"^(?:[\W_]|\d+[\s.．:：/)）-]|[（(]?[\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,2}}[)）.．]"
     r"|\S{1,20}[:：] ?\S)"
 )
 _LAST_SIGNS = ("。", ".", "．", "！", "？", "!", "?")

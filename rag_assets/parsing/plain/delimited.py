@@ -31,7 +31,7 @@ _SAMPLE_RECORDS = 1000
 _LINES_ABOVE = 30
 _TITLE_CHARS = 60
 _LOOKED_AT_BELOW = 3
-_NUMBER = re.compile(r"^[\s¥$€△▲(+-]*[\d０-９][\d０-９,.:/年月日%％)\s-]*$")
+_NUMBER = re.compile(r"^[\s¥$€△▲(+-]*\d[\d,.:/年月日%％)\s-]*$")
 _NO_TITLE = re.compile(r"^[#;*/]|[:：=＝。.、,]|^[\W\d_]*$")
 _DELIMITERS = (",", "\t", ";", "|")
 _SAMPLE_CHARS = 1 << 16

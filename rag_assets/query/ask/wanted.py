@@ -102,7 +102,7 @@ _TIME_ASKED = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
+    r"[\d一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
     r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
     re.IGNORECASE,
 )
