@@ -191,7 +191,7 @@ def large(work: Path, steps: int, precision: str, parts: int) -> None:
     torch: Any = importlib.import_module("torch")
     write_t5(work / "model", LARGE)
     usual, chance = rewriter_options(RewriterTrainingSettings()), random.Random(SEED)
-    items = [Item(text, Form.KEYWORDS) for text in random_questions(4 * usual.batch)]
+    items = [Item(text, QueryForm.KEYWORDS) for text in random_questions(4 * usual.batch)]
     labels = [(item, " ".join(item.question.split()[:8])) for item in items]
     options = replace(
         usual, model=str(work / "model"), steps=steps, warm_up_epochs=1, precision=precision,
