@@ -109,8 +109,8 @@ def package(tmp_path: Path) -> Path:
     for name in ("sql", "dagster_home"):
         shutil.copytree(PROJECT / name, tmp_path / name)
 
-    edit(folder / "parsing/detect.py", '    TXT = "txt"\n', '    TXT = "txt"\n    RECIPE_LINES = "recipelines"\n')
-    edit(folder / "parsing/detect.py", "_TEXT_FORMATS = {", "_TEXT_FORMATS = {DocumentFormat.RECIPE_LINES, ")
+    row = '    RECIPE_LINES = "recipelines", Pages.SECTIONS, Reader.BUILT_IN, (), True\n'
+    edit(folder / "contracts/formats.py", '    XLSX = "xlsx"', f'{row}    XLSX = "xlsx"')
     (folder / "parsing/plain/recipe_lines.py").write_text(PARSER)
     case = "        case DocumentFormat.RECIPE_LINES:\n"
     case += "            from rag_assets.parsing.plain.recipe_lines import parse_x\n\n"

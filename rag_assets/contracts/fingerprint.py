@@ -33,7 +33,7 @@ _TRANSPORT = frozenset(
     )
 )
 _TRANSPORT_MODULES = frozenset(("enrich.written", "parsing.passwords", "parsing.pool", "parsing.worker"))
-_COUNTED_MODULES = frozenset(("contracts.causes", "contracts.content", "models.prompts"))
+_COUNTED_MODULES = frozenset(("contracts.causes", "contracts.content", "contracts.formats", "models.prompts"))
 
 # Distributions whose versions count, by the name under which code imports them. The others (NumPy, Arrow, DuckDB,
 # SciPy, igraph, ...) give the same results in every version that the package allows.

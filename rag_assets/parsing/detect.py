@@ -5,32 +5,9 @@ import re
 import zipfile
 import zlib
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import PurePosixPath
 
-
-class DocumentFormat(StrEnum):
-    """Formats that have a parser."""
-
-    XLSX = "xlsx"
-    XLSM = "xlsm"
-    XLSB = "xlsb"
-    XLS = "xls"
-    ODS = "ods"
-    DOCX = "docx"
-    PPTX = "pptx"
-    PDF = "pdf"
-    EML = "eml"
-    MSG = "msg"
-    HTML = "html"
-    MD = "md"
-    CSV = "csv"
-    TSV = "tsv"
-    TXT = "txt"
-
-
-# Names of formats that have none, but are read by Unstructured.
-OTHER_FORMATS = frozenset(("doc", "epub", "odp", "odt", "org", "ppt", "rst", "rtf", "xml"))
+from rag_assets.contracts.formats import DocumentFormat, Pages, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +28,9 @@ class Detection:
     description: str = ""
 
 
-_EXTENSIONS = {
-    **{f".{item.value}": item for item in DocumentFormat},
-    ".xltx": DocumentFormat.XLSX,
-    ".xltm": DocumentFormat.XLSM,
-    ".xlt": DocumentFormat.XLS,
-    **dict.fromkeys((".docm", ".dotx", ".dotm"), DocumentFormat.DOCX),
-    **dict.fromkeys((".pptm", ".ppsx", ".ppsm", ".potx"), DocumentFormat.PPTX),
-    **dict.fromkeys((".htm", ".xhtml"), DocumentFormat.HTML),
-    ".markdown": DocumentFormat.MD,
-    ".tab": DocumentFormat.TSV,
-    **dict.fromkeys((".text", ".log"), DocumentFormat.TXT),
-}
-_TEXT_FORMATS = {DocumentFormat.HTML, DocumentFormat.MD, DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.TXT}
-_WORKBOOKS = {DocumentFormat.XLSX, DocumentFormat.XLSM, DocumentFormat.XLSB, DocumentFormat.XLS, DocumentFormat.ODS}
+_BUILT_IN = [each for each in DocumentFormat if Reader.BUILT_IN in each.reader]
+_EXTENSIONS = {f".{extension}": each for each in _BUILT_IN for extension in each.extensions}
+_TEXT_FORMATS = {each for each in _BUILT_IN if each.is_text}
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -219,7 +185,7 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
         return _unsupported("mhtml", "a web archive (MHTML)")
     if _XML_START.match(head) and named is not DocumentFormat.TXT:
         return _unsupported("xml", "an Excel 2003 XML workbook" if b"Excel.Sheet" in head else "an XML file")
-    if named in _WORKBOOKS and re.search(rb"[\t,;]", head.strip().partition(b"\n")[0]):
+    if named is not None and named.pages is Pages.SHEETS and re.search(rb"[\t,;]", head.strip().partition(b"\n")[0]):
         # Many programs write delimited text under the name of a workbook.
         return _supported(DocumentFormat.TSV if head.count(b"\t") > head.count(b",") else DocumentFormat.CSV)
     if named is not None and named not in _TEXT_FORMATS:

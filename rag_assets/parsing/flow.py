@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.contracts.errors import ParseError
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.limits import current_limits
 from rag_assets.text.scripts import CJK
 
@@ -26,7 +27,11 @@ _UNTITLED = re.compile(
 _TITLE_CHARS = 200
 _LINK_CHARS = 500
 LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
-_LINKED_FILE = re.compile(r"\.(xls[xmb]?|ods|csv|tsv|docx?|docm|pptx?|pdf|txt|md|eml|msg)(#.*)?$", re.IGNORECASE)
+# Web pages lead to each other everywhere, and names of sites end in .org.
+_LINKED = [each for each in DocumentFormat if each not in {DocumentFormat.HTML, DocumentFormat.ORG}]
+_LINKED_FILE = re.compile(
+    rf"\.({'|'.join(extension for each in _LINKED for extension in each.extensions)})(#.*)?$", re.IGNORECASE
+)
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")

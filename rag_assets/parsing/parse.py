@@ -1,4 +1,8 @@
-"""From the bytes of one file to its pages: the choice of the parser, and failures as values."""
+"""From the bytes of one file to its pages: the choice of the reader, and failures as values.
+
+A reader takes the bytes and limits as numbers, texts by `plain.text.decode_text`. What becomes of its pages is decided
+here: long ones are divided, and too many are refused.
+"""
 
 import hashlib
 import importlib.metadata
@@ -14,7 +18,8 @@ from rag_assets.contracts.causes import FailureCause, PageKind
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.fingerprint import installed_version
-from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
+from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Pages
+from rag_assets.parsing.detect import Detection, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.parsing.sections import divided
 from rag_assets.text.plain import one_line
@@ -25,9 +30,7 @@ logger = logging.getLogger(__name__)
 
 _MESSAGE_CHARS = 300
 # Text formats that have no reader of their own, told by the extension where Unstructured reads them.
-_TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
-# Tables and messages stay whole, however long they are.
-_UNDIVIDED = (DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.EML, DocumentFormat.MSG)
+_TEXT_EXTENSIONS = {f".{each}": each for each in UNSTRUCTURED_ONLY if DocumentFormat(each).is_text}
 
 
 def parse_bytes(
@@ -65,7 +68,8 @@ def parse_bytes(
         message = one_line(f"the parser failed with {type(error).__name__}: {error}", _MESSAGE_CHARS)
         return failed(detection.name, FailureCause.MALFORMED, message, traceback_id)
     pages = document.pages
-    if len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED:
+    is_whole = detection.format is not None and detection.format.pages is Pages.WHOLE
+    if len(pages) == 1 and pages[0].kind is PageKind.BODY and not is_whole:
         pages = divided(pages[0])
     return replace(document, format=detection.name, pages=pages, failures=(*nothing_read(document), *document.failures))
 
@@ -112,10 +116,11 @@ def _read(
     """A file by its reader, or by Unstructured.
 
     Raises:
-        ParseError: UNSUPPORTED_FORMAT where nothing reads it; else as its reader raises.
+        ParseError: UNSUPPORTED_FORMAT where nothing reads it; TOO_LARGE where it has too many pages; else as its
+            reader raises.
     """
-    name, is_other = detection.name, detection.name in OTHER_FORMATS
-    if name in limits.unstructured_formats or (is_other and limits.unstructured):
+    name = detection.name
+    if name in limits.unstructured_formats or (name in UNSTRUCTURED_ONLY and limits.unstructured):
         from rag_assets.parsing.unstructured import parse_by_unstructured
 
         try:
@@ -124,21 +129,20 @@ def _read(
             if detection.format is None or name in limits.unstructured_formats:
                 raise
             logger.warning("%s is read as plain text: %s", name, error)
-    if detection.format is not None:
-        return _dispatch(data, detection.format, limits, passwords, announce)
-    setting = "; parsing.unstructured is off" if is_other else ""
-    message = f"no reader for this file: it is {detection.description}{setting}"
-    raise ParseError(FailureCause.UNSUPPORTED_FORMAT, message)
+    document = _dispatch(data, detection, limits, passwords, announce)
+    if len(document.pages) > limits.pages:  # of a reader that knows them only once all is read
+        raise ParseError(FailureCause.TOO_LARGE, f"{len(document.pages)} pages, limit {limits.pages}")
+    return document
 
 
 def _dispatch(
     data: bytes,
-    found: DocumentFormat,
+    detection: Detection,
     limits: ParsingLimits,
     passwords: Sequence[str],
     announce: Callable[[int], None] | None,
 ) -> ParsedDocument:
-    match found:
+    match detection.format:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
             from rag_assets.parsing.excel.reader import parse_excel
 
@@ -151,7 +155,7 @@ def _dispatch(
         case DocumentFormat.DOCX:
             from rag_assets.parsing.office.word import parse_docx
 
-            return _bounded(parse_docx(data, limits.archive_entries, limits.expanded_bytes), limits.pages)
+            return parse_docx(data, limits.archive_entries, limits.expanded_bytes)
         case DocumentFormat.PPTX:
             from rag_assets.parsing.office.slides import parse_pptx
 
@@ -159,31 +163,24 @@ def _dispatch(
         case DocumentFormat.EML | DocumentFormat.MSG:
             from rag_assets.parsing.mail.reader import parse_message
 
-            return parse_message(data, found)
+            return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
             from rag_assets.parsing.markup.markdown import parse_markdown
             from rag_assets.parsing.markup.reader import parse_html
 
-            return parse_html(data) if found is DocumentFormat.HTML else parse_markdown(data)
+            return parse_html(data) if detection.format is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:
             from rag_assets.parsing.plain.delimited import parse_delimited
 
-            return parse_delimited(data, found, limits.cells)
+            return parse_delimited(data, detection.format, limits.cells)
         case DocumentFormat.TXT:
             from rag_assets.parsing.plain.text import parse_text
 
             return parse_text(data)
-
-
-def _bounded(document: ParsedDocument, maximum_pages: int) -> ParsedDocument:
-    """A document whose pages are known only once it is read.
-
-    Raises:
-        ParseError: TOO_LARGE where it has too many.
-    """
-    if len(document.pages) > maximum_pages:
-        raise ParseError(FailureCause.TOO_LARGE, f"{len(document.pages)} pages, limit {maximum_pages}")
-    return document
+        case _:
+            setting = "; parsing.unstructured is off" if detection.name in UNSTRUCTURED_ONLY else ""
+            message = f"no reader for this file: it is {detection.description or detection.name}{setting}"
+            raise ParseError(FailureCause.UNSUPPORTED_FORMAT, message)
 
 
 def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> bytes:

@@ -22,9 +22,9 @@ from typing import Any
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
+from rag_assets.contracts.formats import DocumentFormat, Pages
 from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.conversion import OFFICE_TARGETS, PANDOC_FORMATS, convert, find_program
-from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.mail.reader import parse_message
@@ -37,10 +37,7 @@ _NO_DETECTION: dict[str, Any] = {"languages": [""]}
 _EXTRAS = {"xls": "xlsx"}  # of Unstructured itself, where it is not the name of the format
 _ZIPPED = {"docx", "epub", "odp", "odt", "pptx", "xlsx"}
 _MESSAGES = {"eml", "msg"}
-_PAGE_KINDS = {
-    **dict.fromkeys(("xls", "xlsx"), PageKind.SHEET),
-    **dict.fromkeys(("odp", "ppt", "pptx"), PageKind.SLIDE),
-}
+_PAGE_KINDS = {Pages.SHEETS: PageKind.SHEET, Pages.SLIDES: PageKind.SLIDE}
 _KINDS = {
     "ListItem": BlockKind.LIST_ITEM,
     "FigureCaption": BlockKind.CAPTION,
@@ -80,7 +77,7 @@ def parse_by_unstructured(data: bytes, name: str) -> ParsedDocument:
         Archive(data, limits.archive_entries, limits.expanded_bytes)  # it is checked before it is expanded
     if name in _MESSAGES:
         return parse_message(data, DocumentFormat(name), lambda above: _message_blocks(data, name, above))
-    pages = _pages(_elements(data, name), _PAGE_KINDS.get(name, PageKind.PAGE), limits.pages)
+    pages = _pages(_elements(data, name), _PAGE_KINDS.get(DocumentFormat(name).pages, PageKind.PAGE), limits.pages)
     return ParsedDocument(name, pages=pages)
 
 

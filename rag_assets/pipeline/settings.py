@@ -32,8 +32,9 @@ from pydantic_settings import (
 )
 
 from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Reader
 
-_UNSTRUCTURED_FORMATS = "^(csv|doc|docx|eml|epub|html|md|msg|odp|odt|org|pdf|ppt|pptx|rst|rtf|tsv|txt|xls|xlsx|xml)$"
+_UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(each for each in DocumentFormat if Reader.UNSTRUCTURED in each.reader))})$"
 
 _TOKEN_CHARS = 16
 
@@ -80,7 +81,7 @@ class ParsingSettings(_Section):
     )
     unstructured: bool = Field(
         True,
-        description="Whether Unstructured (extra `unstructured`) reads doc, epub, odp, odt, org, ppt, rst, rtf and xml "
+        description=f"Whether Unstructured (extra `unstructured`) reads {', '.join(UNSTRUCTURED_ONLY)} "
         "where it is installed.",
     )
     unstructured_formats: tuple[Annotated[str, Field(pattern=_UNSTRUCTURED_FORMATS)], ...] = Field(

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.formats import formats_called
 from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.store import sql_in
 
@@ -86,20 +87,7 @@ class Filters:
 
 NO_FILTERS = Filters()
 _SHOWN = 20
-_OTHER_NAMES = {
-    "excel": ("xlsx", "xlsm", "xls", "xlsb", "ods"),
-    "word": ("docx",),
-    "powerpoint": ("pptx",),
-    "markdown": ("md",),
-    "text": ("txt", "md"),
-    "htm": ("html",),
-    "mail": ("eml", "msg"),
-    "japanese": ("ja",),
-    "日本語": ("ja",),
-    "jp": ("ja",),
-    "english": ("en",),
-    "英語": ("en",),
-}
+_LANGUAGES = {"japanese": "ja", "日本語": "ja", "jp": "ja", "english": "en", "英語": "en"}
 
 
 def check_known(name: str, values: Collection[str], known: Collection[str]) -> None:
@@ -116,7 +104,8 @@ def check_known(name: str, values: Collection[str], known: Collection[str]) -> N
     meant: dict[str, None] = {}
     for value in map(_folded, values):
         near = get_close_matches(value, folded, n=3, cutoff=0.6)
-        meant |= dict.fromkeys(folded[each] for each in (*_OTHER_NAMES.get(value, ()), *near) if each in folded)
+        other_names = (*formats_called(value), _LANGUAGES.get(value, ""))
+        meant |= dict.fromkeys(folded[each] for each in (*other_names, *near) if each in folded)
     hint = f"did you mean {', '.join(meant)}? " if meant else ""
     raise QueryError(f"no document has {name} {', '.join(values)}; {hint}there are: {there}")
 

@@ -13,12 +13,13 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, computed_field
 
+from rag_assets.contracts.formats import DocumentFormat, Pages
 from rag_assets.text.plain import one_line
 
 TRACED = 20  # passages whose scores a step of the trace names
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
-_PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
-_SECTIONED_FORMATS = frozenset({"txt", "md", "html", "org", "rst", "xml", "epub"})  # whose long files are divided
+
+_PAGES = {each.value: each.pages for each in DocumentFormat}
 
 _T = TypeVar("_T")
 _Hidden = Annotated[_T, Field(exclude=True)]
@@ -75,8 +76,8 @@ class Citation:
         parts = [self.document_id]
         if self.page_name:
             parts.append(self.page_name)
-        elif self.format in _PAGED_FORMATS or self.page_number > 1:
-            sign = "§" if self.format in _SECTIONED_FORMATS else "p."
+        elif (pages := _PAGES.get(self.format)) in {Pages.NUMBERED, Pages.SLIDES} or self.page_number > 1:
+            sign = "§" if pages is Pages.SECTIONS else "p."
             parts.append(f"{sign}{self.page_number}")
         if self.cell_range:
             parts.append(self.cell_range)

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from rag_assets.cli import main
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.contracts.tables import TABLES
-from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.query import MODES
 from rag_assets.store.queries import read_queries
 
@@ -68,7 +68,7 @@ def test_modes_are_explained_wherever_people_and_agents_choose_one() -> None:
 def test_formats_stand_in_the_documentation() -> None:
     rows = [row.split("|")[1] for row in text("docs/operations.md").splitlines() if row.startswith("| ")]
     named = {name.strip() for row in rows for name in row.split(",")}
-    lacking = {each.value for each in DocumentFormat} - named
+    lacking = {*DocumentFormat} - named
     assert not lacking, f"docs/operations.md, What is read: a row is missing for {sorted(lacking)}"
 
 

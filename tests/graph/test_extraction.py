@@ -123,17 +123,27 @@ def test_what_is_a_name(text: str) -> None:
 
 def test_codes_and_names_of_programs_are_identifiers() -> None:
     text = (
-        "W11AA0101 は userId と code_id を /api/v1/users/{id} へ、E0004 か HttpRequestHandler を pom.xml へ（表!AC48）"
+        "W11AA0101 は userId と code_id を /api/v1/users/{id} へ、E0004 か HttpRequestHandler を pom.xml へ"
+        "（表!AC48）、台帳は budget.xlsm"
     )
     found = {text[span.start : span.end] for span in identifiers(text, is_japanese=True)}
-    assert found == {"W11AA0101", "userId", "code_id", "/api/v1/users/{id}", "E0004", "HttpRequestHandler", "pom.xml"}
+    names = {"W11AA0101", "userId", "code_id", "/api/v1/users/{id}", "E0004", "HttpRequestHandler"}
+    assert found == {*names, "pom.xml", "budget.xlsm"}
     assert is_code("ML42AA00")
     assert not is_code("UTF-8")
 
 
 @pytest.mark.parametrize(
     "text",
-    ["GuestBook", "eSports", "iFit", "STORM-19", "Textile/Garment/Leather", "see ledger@lists.example. org for more"],
+    [
+        "GuestBook",
+        "eSports",
+        "iFit",
+        "STORM-19",
+        "Textile/Garment/Leather",
+        "see ledger@lists.example. org for more",
+        "example.org",
+    ],
 )
 def test_what_is_no_identifier(text: str) -> None:
     assert not [span for span in identifiers(text, is_japanese=True) if span.type == "identifier"]

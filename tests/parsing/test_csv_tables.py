@@ -2,7 +2,7 @@ import pytest
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.plain.delimited import parse_delimited
 
 HEADING, PARAGRAPH, TABLE = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.TABLE

@@ -4,7 +4,8 @@ import zipfile
 
 import pytest
 
-from rag_assets.parsing.detect import DocumentFormat, detect_format
+from rag_assets.contracts.formats import DocumentFormat
+from rag_assets.parsing.detect import detect_format
 
 MAIL = b"Received: from a by b\n (a way)\nFrom: a@example.jp\nSubject: x\n\nbody\n"
 MHTML = b"From: <Saved by Blink>\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/related;\n\n--b\n"

@@ -104,9 +104,17 @@ def test_text_files_are_divided_and_tables_are_not() -> None:
     assert [page.kind for page in table] == [PageKind.BODY]
 
 
-@pytest.mark.parametrize(("format_", "label"), [("txt", "minutes › §3"), ("pdf", "minutes › p.3")])
+@pytest.mark.parametrize(
+    ("format_", "label"),
+    [("txt", "minutes › §3"), ("odt", "minutes › §3"), ("pdf", "minutes › p.3"), ("docx", "minutes › p.3")],
+)
 def test_citations_tell_sections_from_pages(format_: str, label: str) -> None:
     assert str(Citation("minutes", 3, None, None, None, format_)) == label
+
+
+@pytest.mark.parametrize(("format_", "label"), [("txt", "minutes"), ("docx", "minutes"), ("odp", "minutes › p.1")])
+def test_citations_number_the_first_page_of_what_has_pages(format_: str, label: str) -> None:
+    assert str(Citation("minutes", 1, None, None, None, format_)) == label
 
 
 def test_dividing_takes_time_by_length() -> None:

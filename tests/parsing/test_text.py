@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.plain.delimited import ROWS_PER_BLOCK, parse_delimited
 from rag_assets.parsing.plain.text import decode_stated, decode_text, parse_text
 

@@ -89,6 +89,7 @@ def test_wrong_filters_are_named(expression: str, message: str) -> None:
     ("expressions", "told"),
     [
         (["format=excel"], "no document has format excel; did you mean xlsx? there are: "),
+        (["format=エクセル"], "did you mean xlsx?"),
         (["format=xslx"], "did you mean xlsx?"),
         (["format=pptx"], "no document has format pptx; there are: md, pdf, txt, xlsx"),
         (["language=Japanese"], "did you mean ja? there are: "),

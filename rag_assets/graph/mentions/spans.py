@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
 from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name, plain_words
 from rag_assets.text.folding import fold_name
@@ -23,11 +24,13 @@ _URL = re.compile(r"https?://[A-Za-z0-9\-._~:/?#@!$&'()*+,;=%]+")
 _MAIL = re.compile(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+\.[A-Za-z]{2,}")
 _EDGE = r"(?<![A-Za-z0-9_./\\\-@])"
 _END = r"(?![A-Za-z0-9_])"
+# Names of sites end in .org, and fields of programs in .msg.
+_DOCUMENTS = "|".join(each for each in DocumentFormat if each not in {DocumentFormat.ORG, DocumentFormat.MSG})
 _FORMS = (
     _URL,
     _MAIL,
-    re.compile(_EDGE + r"[\w\-]+\.(?:xlsx?|docx?|pptx?|pdf|csv|tsv|xml|json|ya?ml|html?|jsp|java|sql|js|css|properties|"
-               r"jar|war|sh|bat|txt|md|toml|ini|log|zip)" + _END, re.ASCII),
+    re.compile(_EDGE + rf"[\w\-]+\.(?:{_DOCUMENTS}|json|ya?ml|htm|jsp|java|sql|js|css|properties|jar|war|sh|bat|toml|"
+               r"ini|log|zip)" + _END, re.ASCII),
     re.compile(_EDGE + r"[a-z][a-z0-9]+(?:\.[A-Za-z][A-Za-z0-9_]+){2,}" + _END),  # package or class
     re.compile(r"(?<![\w./\\:])/?(?:[\w{}\-]+/){2,}[\w{}\-.]*[\w}]", re.ASCII),  # path of an API or a file
     re.compile(r"(?<![\w./\\:])/[a-z][\w{}\-]+(?:/[\w{}\-]+)*", re.ASCII),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections, letters
 from rag_assets.parsing.mail.outlook import read_msg
 from rag_assets.parsing.mail.parts import Body, Letter, read_eml

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, sensible_title
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.reader import Markup, on_first_page, read_markup

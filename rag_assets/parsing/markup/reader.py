@@ -16,7 +16,7 @@ from lxml import etree, html
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, fill_grid, letters, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.closing import close_elements

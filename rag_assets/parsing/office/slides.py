@@ -14,8 +14,8 @@ from lxml import etree
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.archive import Archive, Relation, local_name
-from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
 from rag_assets.parsing.drawings.geometry import IDENTITY, Frame

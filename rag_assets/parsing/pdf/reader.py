@@ -12,7 +12,7 @@ from pypdfium2 import raw
 from rag_assets.contracts.causes import FailureCause, PageKind
 from rag_assets.contracts.content import Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import sensible_title
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.ocr import OcrError, OcrTime

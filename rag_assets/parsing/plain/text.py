@@ -5,7 +5,7 @@ import re
 
 from rag_assets.contracts.causes import PageKind
 from rag_assets.contracts.content import Page, ParsedDocument
-from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections
 from rag_assets.parsing.plain.blocks import text_blocks
 

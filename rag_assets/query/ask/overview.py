@@ -24,6 +24,7 @@ from itertools import accumulate, chain
 from pathlib import PurePath
 from posixpath import commonpath
 
+from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES, SYNTHETIC_QA
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
 from rag_assets.enrich.knowledge.extraction import readable_terms
@@ -98,19 +99,6 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"^\d+[_\-. ]+")
-_FORMATS = (
-    (re.compile(r"\bpdfs?\b", re.IGNORECASE), ("pdf",)),
-    (
-        re.compile(r"\bexcel\b|エクセル|\bxlsx?\b|\bworkbooks?\b|\bspreadsheets?\b", re.IGNORECASE),
-        ("xlsx", "xlsm", "xls", "xlsb", "ods"),
-    ),
-    (re.compile(r"\bword\b|ワード(?:文書|ファイル)|\bdocx\b", re.IGNORECASE), ("docx", "doc")),
-    (re.compile(r"\bpowerpoint\b|パワーポイント|スライド|\bpptx?\b|\bslides?\b", re.IGNORECASE), ("pptx", "ppt")),
-    (re.compile(r"\bmarkdown\b|マークダウン", re.IGNORECASE), ("md",)),
-    (re.compile(r"\bcsv\b", re.IGNORECASE), ("csv", "tsv")),
-    (re.compile(r"\bhtml?\b", re.IGNORECASE), ("html", "htm")),
-    (re.compile(r"メール|\be?mails\b", re.IGNORECASE), ("eml", "msg")),
-)
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
     r"資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
@@ -220,10 +208,10 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
         if not chosen:
             return Scope("", (), missing=name, folders=_child_folders(rows))
         return Scope(name, tuple(chosen))
-    formats = next((kinds for pattern, kinds in _FORMATS if pattern.search(text)), ())
-    of_format = [row for row in rows if row["format"] in formats]
-    if of_format:
-        rows, rest = of_format, next(pattern for pattern, kinds in _FORMATS if kinds == formats).sub(" ", rest)
+    family = next((each for each in FAMILIES if each.named_in(text)), None)
+    of_format = [row for row in rows if family is not None and row["format"] in family.formats]
+    if family is not None and of_format:
+        rows, rest = of_format, re.sub(family.words, " ", rest, flags=re.IGNORECASE)
     asked = keywords(_ASKING.sub(" ", rest))
     words = list(dict.fromkeys(content_words(asked)))
     if not words:
