@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rag_assets.contracts.modes import GRAPH_MODES, SEARCH_MODES
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.questions import Evidence, Question, read_qrels, read_queries
@@ -47,17 +48,7 @@ NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SEED = 20
 BASELINE = "hybrid"
 CHOICE = "R@5"  # by which the best single mode is chosen
-PLAIN_MODES = (
-    "vector",
-    "fulltext",
-    BASELINE,
-    "fulltext,vector",
-    "text_map_reduce",
-    "hyde",
-    "rewrite",
-    "weighted",
-    "auto",
-)
+PLAIN_MODES = (*(mode.name for mode in SEARCH_MODES if mode.reads == "passages"), "fulltext,vector")
 SUMMARY_MODES = (
     "two_step:page",
     "two_step:file",
@@ -66,7 +57,6 @@ SUMMARY_MODES = (
     "hybrid,two_step",
     "two_step,meta_knowledge",
 )
-GRAPH_MODES = ("graph_local", "graph_global", "hybrid,graph_local")
 STEPS = {
     "vector": "raw_text",
     "two_step:file": "file_summary → raw_text",
@@ -332,7 +322,7 @@ def print_table(task: Task, rows: Sequence[Row]) -> None:
 
 def modes_for(base_name: str) -> list[str]:
     """The modes that a set can be searched by; few sets have an entity graph."""
-    return [*PLAIN_MODES, *SUMMARY_MODES, *(GRAPH_MODES if base_name in GRAPH_SETS else ())]
+    return [*PLAIN_MODES, *SUMMARY_MODES, *((*GRAPH_MODES, "hybrid,graph_local") if base_name in GRAPH_SETS else ())]
 
 
 def main() -> None:

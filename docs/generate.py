@@ -1,18 +1,22 @@
-"""Writes the reference pages that follow from the code: `data-model.md` and `settings.md`.
+"""Writes what follows from the code: `data-model.md`, `settings.md` and the modes in both READMEs.
 
 Run `make docs`; a test holds that the pages are up to date.
 """
 
+import re
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from rag_assets.contracts.modes import SEARCH_MODES
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.pipeline.settings import Settings
 
 FOLDER = Path(__file__).parent
+MODES_MARK = "<!-- the rows below are written by `make docs` -->"
 
 
 def data_model() -> str:
@@ -76,7 +80,19 @@ def _settings(model: type[BaseModel], above: tuple[str, ...]) -> list[str]:
     return lines
 
 
-PAGES = {"data-model.md": data_model, "settings.md": settings_reference}
+def readme(name: str, language: str) -> str:
+    """A README with the rows of its table of modes between the marks written anew."""
+    rows = "".join(f"| `{mode.name}` | {mode.how[language]} |\n" for mode in SEARCH_MODES)
+    pattern = rf"({MODES_MARK}\n\n(?:\|.*\n){{2}})(?:\|.*\n)*"
+    return re.sub(pattern, lambda match: match[1] + rows, (FOLDER.parent / name).read_text("utf-8"))
+
+
+PAGES = {
+    "data-model.md": data_model,
+    "settings.md": settings_reference,
+    "../README.md": partial(readme, "README.md", "en"),
+    "../README.ja.md": partial(readme, "README.ja.md", "ja"),
+}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():

@@ -128,7 +128,9 @@ def package(tmp_path: Path) -> Path:
     edit(folder / "pipeline/steps.py", before, STEP_ENTRY + before)
 
     (folder / "query/search/recipe_mode.py").write_text(MODE)
-    edit(folder / "contracts/modes.py", "RETRIEVERS = (", 'RETRIEVERS = (\n    "recipe_mode",')
+    texts = '{"en": "Worst first", "ja": "逆順"}, {"en": "backwards", "ja": "逆に探す"}, "nothing"'
+    row = f'    SearchMode("recipe_mode", {texts}, uses_vector=False),\n'
+    edit(folder / "contracts/modes.py", "SEARCH_MODES = (\n", f"SEARCH_MODES = (\n{row}")
     importing = "from rag_assets.query.search.sub_queries import"
     line = "from rag_assets.query.search.recipe_mode import search_x\n"
     edit(folder / "query/search/modes.py", importing, line + importing)

@@ -12,8 +12,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import (
     BASELINE_PREPARING,
     BASELINE_RETRIEVERS,
-    GRAPH_GLOBAL_MODE,
-    GRAPH_LOCAL_MODE,
+    GRAPH_MODES,
     MODES,
 )
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot
 
-_GRAPH_MODES = (GRAPH_LOCAL_MODE, GRAPH_GLOBAL_MODE)
 JOB, COMMAND, GATE = "job", "evaluate", "gate"  # what makes runs
 
 
@@ -195,5 +193,5 @@ def _check_mode(mode: str) -> None:
 
 def _all_modes(home: "Home") -> list[str]:
     """All modes that the published version can be searched by."""
-    modes = [each for each in MODES if home.holds_graph or each not in _GRAPH_MODES]
+    modes = [each for each in MODES if home.holds_graph or each not in GRAPH_MODES]
     return [*modes, "two_step:file"]

@@ -188,5 +188,5 @@ def test_other_modes_find_the_passages(build: Build, model: ScriptedModel | None
 
 @pytest.mark.parametrize("mode", ["hyde+", "hyde+rewrite", "hyde+magic", "vector+hybrid"])
 def test_modes_that_cannot_be_put_together_are_refused(build: Build, mode: str) -> None:
-    with pytest.raises(QueryError, match="expected hyde or rewrite before the plus sign and one of vector, fulltext"):
+    with pytest.raises(QueryError, match="expected hyde or rewrite before the plus sign and one of weighted, hybrid"):
         build().search("token", mode)

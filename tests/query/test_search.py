@@ -14,11 +14,11 @@ from query_data import CHUNKS, BagOfWordsEmbedder, chunk, make_base, table
 
 import rag_assets.query
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.modes import NEEDS_NO_VECTOR
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, Citation, Filters, KnowledgeBase, LevelChoice
 from rag_assets.query.results import to_json
-from rag_assets.query.search.modes import NEEDS_NO_VECTOR
 from rag_assets.store.vectors.lance import MatchQuery
 from rag_assets.store.vectors.store import VectorStore
 
@@ -206,12 +206,12 @@ def test_in_two_steps_a_passage_counts_with_the_summary_that_led_to_it(base: Kno
     ("arguments", "message"),
     [
         ({"query": "  "}, "the query is empty"),
-        ({"mode": "magic"}, "unknown mode 'magic', expected one of vector, fulltext, hybrid, weighted, two_step"),
+        ({"mode": "magic"}, "unknown mode 'magic', expected one of auto, weighted, hybrid, vector, fulltext"),
         ({"mode": "hybrid,magic"}, "unknown mode 'hybrid,magic', expected one of .*, or several with commas between"),
         ({"mode": "hybrid,"}, "unknown mode 'hybrid,'"),
         ({"mode": "hybrid,vector,hybrid"}, "names a mode twice: only different modes are fused"),
         ({"mode": "auto,hybrid"}, "auto chooses a mode by itself and cannot be fused"),
-        ({"mode": "rewrite+auto"}, "expected hyde or rewrite before the plus sign and one of vector"),
+        ({"mode": "rewrite+auto"}, "expected hyde or rewrite before the plus sign and one of weighted"),
         ({"mode": "hybrid,hyde+vector"}, "expected hyde or rewrite before the plus sign"),
         ({"mode": "rewrite+hybrid,hyde"}, "expected hyde or rewrite before the plus sign"),
         ({"k": 0}, "k is 0, expected 1 to 1000"),

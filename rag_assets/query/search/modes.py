@@ -69,7 +69,6 @@ _MODES: Mapping[str, Mode] = {
     SUMMARY_TEXT_MODE: search_summary_then_text,
 }
 _PREPARING = {**PREPARING_MODES, **BASELINE_PREPARING}
-NEEDS_NO_VECTOR = frozenset({FULLTEXT_MODE})
 
 
 @dataclass(frozen=True)

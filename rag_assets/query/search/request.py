@@ -72,7 +72,11 @@ class Indexes:
 
 
 Mode = Callable[[RetrievalRequest, Indexes, TraceRecorder], list[Candidate]]
-"""Finds passages, best first. Raises `QueryError` where an index that it needs is missing, `ModelError` where the
+"""Finds passages within the filters, best first, with scores that fall in that order: documents are ranked by sums
+(`grouping`). `Indexes.chunks` finds passages and gives their columns (`values`), `index.rescored` orders them anew;
+what takes time is a step of the trace.
+
+Raises `QueryError` where an index that it needs is missing, `ModelError` where the
 embedder or its model failed, `BudgetError` where a call may cost more than the budget allows, and `StoreError`.
 """
 

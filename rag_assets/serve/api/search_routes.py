@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
+from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS, SEARCH_MODES
 from rag_assets.query.ask.answers import Answer
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
@@ -42,6 +42,7 @@ class ModeChoice:
         modes: All modes.
         retrievers: Modes that may stand behind the plus sign.
         preparing: Modes that may stand before the plus sign, with the mode that finds passages where none is named.
+        labels: What to call each mode, by language: `en` and `ja`.
     """
 
     default_mode: str
@@ -50,6 +51,7 @@ class ModeChoice:
     modes: tuple[str, ...]
     retrievers: tuple[str, ...]
     preparing: Mapping[str, str]
+    labels: Mapping[str, Mapping[str, str]]
 
 
 def search_router(service: Service, prefix: str) -> APIRouter:
@@ -108,7 +110,8 @@ def search_router(service: Service, prefix: str) -> APIRouter:
 
     @router.get("/modes", response_model=ModeChoice, summary="List the modes")
     async def modes() -> ModeChoice:
-        return ModeChoice(defaults.mode, defaults.ask_mode, defaults.k, MODES, RETRIEVERS, PREPARING_MODES)
+        labels = {mode.name: mode.label for mode in SEARCH_MODES}
+        return ModeChoice(defaults.mode, defaults.ask_mode, defaults.k, MODES, RETRIEVERS, PREPARING_MODES, labels)
 
     return router
 

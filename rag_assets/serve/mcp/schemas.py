@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from rag_assets.contracts.modes import SEARCH_MODES
 from rag_assets.query.ask.answers import Sentence
 from rag_assets.query.contents.documents import DocumentEntry, Facet, Failure, PageEntry
 from rag_assets.query.contents.graph import CommunityEntry, EntityEntry, Finding
@@ -19,12 +20,8 @@ from rag_assets.serve.sql.reader import SqlColumn, SqlTable
 MAX_LIMIT = 50
 _CURSOR = "`next_cursor` of the call before, with all other arguments as they were; leave out for the first part."
 _MODE = (
-    "How passages are found; leave out for the default. `auto` chooses by the query; `weighted` suits most questions; "
-    "`hybrid` meaning and words alone; `fulltext` codes, names and exact words; `vector` paraphrases; "
-    "`two_step` questions about a kind of document; `meta_knowledge` those that files of a kind typically "
-    "answer; `graph_local` questions that join several "
-    "documents; `graph_global` questions about the whole (both need an entity graph); `rewrite` long, spoken "
-    "questions; `hyde` questions worded unlike the files; `text_map_reduce` looks at everything and is slow."
+    "How passages are found; leave out for the default. "
+    f"{'; '.join(f'`{mode.name}` {mode.suits}' for mode in SEARCH_MODES)}."
 )
 
 Cursor = Annotated[str | None, Field(max_length=4000, description=_CURSOR)]

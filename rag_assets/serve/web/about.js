@@ -1,6 +1,7 @@
 /** What the server says of itself, asked once: modes of search and the state of the published version. */
 
 import { get } from "/api.js";
+import { learnNames } from "/i18n.js";
 
 const asked = new Map();
 
@@ -13,8 +14,12 @@ function once(path) {
   return asked.get(path);
 }
 
-/** `{default_mode, default_ask_mode, k, modes, retrievers, preparing}`. */
-export const modes = () => once("/modes");
+/** `{default_mode, default_ask_mode, k, modes, retrievers, preparing, labels}`; from then on modes have names. */
+export async function modes() {
+  const offered = await once("/modes");
+  learnNames("mode", offered.labels);
+  return offered;
+}
 
 /** State of the published version. */
 export const status = () => once("/status");

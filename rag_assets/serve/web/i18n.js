@@ -86,18 +86,6 @@ const TEXTS = {
   format: ["Format", "形式"],
   anyFormat: ["Any format", "すべての形式"],
   anyFolder: ["All folders", "すべてのフォルダー"],
-  "mode.auto": ["Automatic", "自動"],
-  "mode.weighted": ["All that speaks for a passage (weighted)", "総合（weighted）"],
-  "mode.hybrid": ["Meaning and words (hybrid)", "意味と語句（hybrid）"],
-  "mode.vector": ["Meaning (vector)", "意味（vector）"],
-  "mode.fulltext": ["Words (fulltext)", "語句（fulltext）"],
-  "mode.two_step": ["Summaries, then passages (two_step)", "要約から箇所へ（two_step）"],
-  "mode.meta_knowledge": ["Questions that documents answer (meta_knowledge)", "想定質問（meta_knowledge）"],
-  "mode.graph_local": ["Entities around the question (graph_local)", "関連する要素（graph_local）"],
-  "mode.graph_global": ["Community reports (graph_global)", "コミュニティの報告（graph_global）"],
-  "mode.text_map_reduce": ["Every passage (text_map_reduce)", "全箇所（text_map_reduce）"],
-  "mode.hyde": ["Imagined answer (hyde)", "仮の回答（hyde）"],
-  "mode.rewrite": ["Rewritten question (rewrite)", "質問の書き換え（rewrite）"],
 
   // trace
   trace: ["What was done", "処理の内訳"],
@@ -334,6 +322,13 @@ export function t(key, values = {}) {
   const texts = TEXTS[key];
   if (!texts) throw new Error(`no text ${key}`);
   return texts[LANGUAGES.indexOf(chosen)].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** Take texts of an open list of names from the server: `{name: {en, ja}}`. */
+export function learnNames(kind, texts) {
+  for (const [name, { en, ja }] of Object.entries(texts)) {
+    TEXTS[`${kind}.${name}`] = [`${en} (${name})`, `${ja}（${name}）`];
+  }
 }
 
 /** The text of one of an open list of names, as of a mode or a cause; a name without one stands for itself. */

@@ -1,5 +1,6 @@
 /** One recorded evaluation: figures by mode and kind, its questions, and what was expected and came of each. */
 
+import { modes } from "/about.js";
 import { get } from "/api.js";
 import { el, fill, link } from "/dom.js";
 import { figureOf, interval, questionAddress, runAddress, sideOf, versionName } from "/figures.js";
@@ -146,9 +147,10 @@ export async function showEvaluatedQuestion(view, [runId], signal) {
   const id = wanted.get("id") ?? "";
   const sides = wanted.getAll("side").map(sideOf);
   const runs = [...new Set([runId, ...sides.map((each) => each.run)])];
-  const details = await Promise.all(
-    runs.map((run) => get(`/evaluations/${encodeURIComponent(run)}/question`, { id }, signal)),
-  );
+  const [, ...details] = await Promise.all([
+    modes(), // their names
+    ...runs.map((run) => get(`/evaluations/${encodeURIComponent(run)}/question`, { id }, signal)),
+  ]);
   const question = details[0];
   const shown = sides.length
     ? sides.map((each) => details[runs.indexOf(each.run)].sides.find((side) => side.system === each.system))
