@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
+CALL_SECONDS = 120.0  # that one attempt may take, where no setting says otherwise
+
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 

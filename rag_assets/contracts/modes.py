@@ -180,6 +180,8 @@ GRAPH_MODES = tuple(mode.name for mode in SEARCH_MODES if mode.reads == "graph")
 BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
 BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}
 
+RRF_K = 60.0  # of reciprocal rank fusion, as in its paper (`rag_assets.query.search.fusion`): levels the first ranks
+
 LEARNED = {  # what a collection learns for its searches, by what `rag-assets train` calls it
     "ranking": "ranking_weights",
     "query-map": "query_map",

@@ -33,6 +33,8 @@ from pydantic_settings import (
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Reader
+from rag_assets.contracts.generation import CALL_SECONDS
+from rag_assets.contracts.modes import RRF_K
 
 _UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(each for each in DocumentFormat if Reader.UNSTRUCTURED in each.reader))})$"
 
@@ -157,7 +159,7 @@ class LanguageModelSettings(_Section):
     requests_per_minute: int = Field(0, ge=0, description="Calls a minute of all processes together; 0 for no limit.")
     tokens_per_minute: int = Field(0, ge=0, description="Tokens a minute of all processes together; 0 for no limit.")
     attempts: int = Field(6, ge=1, le=50, description="Attempts at a call before it counts as failed.")
-    timeout_seconds: float = Field(120.0, gt=0, description="Seconds that one attempt may take.")
+    timeout_seconds: float = Field(CALL_SECONDS, gt=0, description="Seconds that one attempt may take.")
     empty_repeats: int = Field(
         2, ge=0, le=20, description="Times that a run asks the same again where the model answered nothing."
     )
@@ -329,7 +331,7 @@ class SearchSettings(_Section):
         pattern="^(comb_sum|comb_mnz|borda|rrf)$",
         description="How scores by several of them are put into one.",
     )
-    hyde_rrf_k: float = Field(60.0, ge=0, description="Constant of `rrf`: how much the first ranks are levelled.")
+    hyde_rrf_k: float = Field(RRF_K, ge=0, description="Constant of `rrf`: how much the first ranks are levelled.")
     global_level: int = Field(
         1, ge=0, description="Level of the community reports that `graph_global` reads; 0 for the coarsest."
     )

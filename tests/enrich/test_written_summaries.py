@@ -20,7 +20,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.store.incremental import StepReport, finished
 from rag_assets.store.lake import SHARDS
 
-LENGTHS = SummaryOptions(250, 50, 200, 800)
+LENGTHS = SummaryOptions(250, 50, 200, 800, 3)
 TEXT = "# {title}\n\n" + "顧客名と業種コードを受け取り、顧客を登録する。登録した顧客の番号を返す。\n\n" * 12
 
 

@@ -46,7 +46,7 @@ class SummaryOptions:
     page_file_chars: int
     page_chars: int
     read_tokens: int
-    boilerplate_documents: int = 3
+    boilerplate_documents: int
 
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""

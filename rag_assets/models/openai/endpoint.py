@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import AwayError, ModelError, SettingsError
-from rag_assets.contracts.generation import Request
+from rag_assets.contracts.generation import CALL_SECONDS, Request
 from rag_assets.models.attempts import Pacing, until_answered
 from rag_assets.models.providers import (
     STATUS_PROBLEMS,
@@ -86,7 +86,7 @@ class Endpoint:
 
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
-    timeout_seconds: float = 120.0
+    timeout_seconds: float = CALL_SECONDS
     timeout_setting: str = ""
 
     def __post_init__(self) -> None:

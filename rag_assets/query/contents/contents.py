@@ -26,7 +26,7 @@ from rag_assets.contracts.tables import (
     SYNTHETIC_QA,
     Table,
 )
-from rag_assets.query.contents.cursors import Listed, cut
+from rag_assets.query.contents.cursors import LIST_LIMIT, Listed, cut
 from rag_assets.query.contents.documents import (
     Cost,
     DocumentContents,
@@ -94,7 +94,7 @@ class Contents:
         self._ledger: tuple[Mapping[str, int], Mapping[str, float]] | None = None  # version, and costs by document
 
     def documents(
-        self, wanted: DocumentFilter = ALL_DOCUMENTS, limit: int = 50, cursor: str | None = None
+        self, wanted: DocumentFilter = ALL_DOCUMENTS, limit: int = LIST_LIMIT, cursor: str | None = None
     ) -> Listed[DocumentEntry]:
         """Documents by id, from where the list before this one said to go on.
 

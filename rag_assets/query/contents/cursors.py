@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.errors import QueryError
 
 _T = TypeVar("_T")
+LIST_LIMIT = 50  # of a list, where no number is named
 _CHECK_BYTES = 4
 _KEY, _PLACE = b"key", b"place"
 _NOT_GIVEN = "the cursor is not one that this list gave; begin again without it"

@@ -19,10 +19,12 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     Table,
 )
-from rag_assets.query.contents.cursors import Listed, cut_ranked
+from rag_assets.query.contents.cursors import LIST_LIMIT, Listed, cut_ranked
 from rag_assets.query.stored import StoredTables, once
 from rag_assets.text.folding import fold_name
 
+# What is given of communities, of one's entities and of the relationships between these, where no number is named.
+COMMUNITY_LIMIT, MEMBER_LIMIT, EDGE_LIMIT = 200, 100, 500
 _SHOWN_RELATIONSHIPS = 200
 _SHOWN_PAGES = 200
 _HEADLINE = ("title", "rating")  # of a report
@@ -239,7 +241,7 @@ class GraphContents:
         self._communities = once(self._read_communities)
 
     def entities(
-        self, text: str = "", entity_type: str = "", limit: int = 50, cursor: str | None = None
+        self, text: str = "", entity_type: str = "", limit: int = LIST_LIMIT, cursor: str | None = None
     ) -> Listed[EntityEntry]:
         """Entities of a type whose names hold a text: those it names, then those it begins, then others; by rank."""
         table = self._entities()
@@ -278,7 +280,11 @@ class GraphContents:
         )
 
     def communities(
-        self, level: int | None = None, parent_id: str | None = None, limit: int = 200, cursor: str | None = None
+        self,
+        level: int | None = None,
+        parent_id: str | None = None,
+        limit: int = COMMUNITY_LIMIT,
+        cursor: str | None = None,
     ) -> Listed[CommunityEntry]:
         """Communities of a level, or those that a community is split into, by level, the largest first."""
         chosen = [
@@ -292,7 +298,9 @@ class GraphContents:
         """Number of communities of each level."""
         return dict(sorted(Counter(entry.level for entry in self._communities().values()).items()))
 
-    def community(self, community_id: str, member_limit: int = 100, edge_limit: int = 500) -> CommunityContents | None:
+    def community(
+        self, community_id: str, member_limit: int = MEMBER_LIMIT, edge_limit: int = EDGE_LIMIT
+    ) -> CommunityContents | None:
         """A community with its members of greatest rank and their relationships; None where there is none."""
         communities = self._communities()
         entry = communities.get(community_id)
@@ -309,7 +317,9 @@ class GraphContents:
             report=self.report(community_id),
         )
 
-    def reports(self, level: int | None = None, limit: int = 50, cursor: str | None = None) -> Listed[ReportEntry]:
+    def reports(
+        self, level: int | None = None, limit: int = LIST_LIMIT, cursor: str | None = None
+    ) -> Listed[ReportEntry]:
         """Reports of a level, or all, those of greatest rating first."""
         where = None if level is None else pc.field("level") == level
         rows = self._rows(COMMUNITY_REPORTS, tuple(ReportEntry.__dataclass_fields__), where)

@@ -11,6 +11,8 @@ outperforms Condorcet and individual rank learning methods, SIGIR 2009.
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
+from rag_assets.contracts.modes import RRF_K
+
 Id = TypeVar("Id", bound=str)
 Ranking = Mapping[Id, float]
 
@@ -68,7 +70,7 @@ def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
     return fused
 
 
-def reciprocal_rank(rankings: Sequence[Ranking[Id]], k: float = 60.0) -> dict[Id, float]:
+def reciprocal_rank(rankings: Sequence[Ranking[Id]], k: float = RRF_K) -> dict[Id, float]:
     """RRF: sum of 1 / (k + rank), ranks from 1; `k`, 60 in the paper, levels the first ranks."""
     fused: dict[Id, float] = {}
     for ranking in rankings:

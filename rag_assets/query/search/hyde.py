@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Tag
+from rag_assets.contracts.modes import RRF_K
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.query.prompting import fenced_query, prompted
 from rag_assets.query.results import TraceRecorder
@@ -89,7 +90,7 @@ class HydeOptions:
     passages: int = 1
     fusion: Fusion = Fusion.COMB_SUM
     pool: int = 5
-    rrf_k: float = 60.0
+    rrf_k: float = RRF_K
 
     def with_model(self, model: LanguageModel | None) -> tuple[Generator, ...]:
         """Those who write, given the model of the knowledge base."""

@@ -6,9 +6,12 @@ from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from starlette.responses import Response
 
 from rag_assets.query.contents.contents import ROW_LIMIT, Contents
-from rag_assets.query.contents.cursors import Listed
+from rag_assets.query.contents.cursors import LIST_LIMIT, Listed
 from rag_assets.query.contents.documents import Cost, DocumentContents, DocumentEntry, DocumentFilter, Health
 from rag_assets.query.contents.graph import (
+    COMMUNITY_LIMIT,
+    EDGE_LIMIT,
+    MEMBER_LIMIT,
     CommunityContents,
     CommunityEntry,
     EntityContents,
@@ -61,7 +64,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         folder: Text = "",
         format: Annotated[str, Query(max_length=32)] = "",  # noqa: A002 - as the column is named
         status: Annotated[Literal["", "parsed", "failed", "unreadable"], Query()] = "",
-        limit: Limit = 50,
+        limit: Limit = LIST_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
         wanted = DocumentFilter(text, folder, format, status)
@@ -121,7 +124,7 @@ def _add_graph(router: APIRouter, service: Service) -> None:
     async def entities(
         text: Text = "",
         type: Annotated[str, Query(max_length=100)] = "",  # noqa: A002 - as the column is named
-        limit: Limit = 50,
+        limit: Limit = LIST_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
         return await read(
@@ -138,7 +141,7 @@ def _add_graph(router: APIRouter, service: Service) -> None:
     async def communities(
         level: Level = None,
         parent_id: Annotated[str | None, Query(max_length=200)] = None,
-        limit: Limit = 200,
+        limit: Limit = COMMUNITY_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
         return await read(
@@ -150,8 +153,8 @@ def _add_graph(router: APIRouter, service: Service) -> None:
     @router.get("/communities/{community_id}", response_model=CommunityContents, tags=["graph"], summary="A community")
     async def community(
         community_id: Identifier,
-        members: Annotated[int, Query(ge=1, le=1000, description="Entities, at most.")] = 100,
-        edges: Annotated[int, Query(ge=0, le=5000, description="Relationships, at most.")] = 500,
+        members: Annotated[int, Query(ge=1, le=1000, description="Entities, at most.")] = MEMBER_LIMIT,
+        edges: Annotated[int, Query(ge=0, le=5000, description="Relationships, at most.")] = EDGE_LIMIT,
     ) -> Response:
         return await read(
             service,
@@ -161,7 +164,7 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         )
 
     @router.get("/reports", response_model=Listed[ReportEntry], tags=["graph"], summary="List community reports")
-    async def reports(level: Level = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    async def reports(level: Level = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
         return await read(service, Listed[ReportEntry], lambda contents: contents.graph.reports(level, limit, cursor))
 
     @router.get("/reports/{community_id}", response_model=ReportContents, tags=["graph"], summary="A community report")

@@ -85,7 +85,7 @@ class SqlTable:
 class SqlReader:
     """Runs queries of strangers. Safe to use from several threads."""
 
-    def __init__(self, lake: Lake, limits: SqlLimits, workers: int = 2) -> None:
+    def __init__(self, lake: Lake, limits: SqlLimits, workers: int) -> None:
         self.limits = limits
         self._lake = lake
         self._workers = Workers("rag_assets.serve.sql.worker", workers)
