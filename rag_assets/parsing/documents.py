@@ -180,7 +180,7 @@ def _with_attempt(
     notes = [] if _PATIENCE_CAUSES.isdisjoint(causes) else [f"{name}={getattr(limits, name)}" for name in _PATIENCE]
     if FailureCause.ENCRYPTED in causes:
         earlier = _tried(_notes(before)) if before.partition(" ")[0] == key else frozenset()
-        notes.append(f"{_PASSWORDS}={','.join(sorted(passwords.digests | earlier))}")
+        notes.append(f"{_PASSWORDS}={','.join(sorted(passwords.notes() | earlier))}")
     return " ".join([key, *notes])
 
 

@@ -1,17 +1,15 @@
 """Passwords of encrypted files, and how it is noted which were tried on a file without giving them away."""
 
-import hashlib
+import hmac
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from rag_assets.store.files import write_new
 
-_SALT_BYTES = 16
-_DIGEST_BYTES = 4  # too few to tell a guess that is right from the many that only look so
-_WORK = {"n": 2**14, "r": 8, "p": 1}  # some 50 ms a password, which a guess costs as well
+_KEY_BYTES = 32
+_NOTE_CHARS = 16
 
 
 @dataclass(frozen=True)
@@ -20,29 +18,39 @@ class Passwords:
 
     Attributes:
         values: Tried in order on encrypted files.
-        salt_path: File of the salt of their digests, made with the first that is taken.
+        key_path: File of the key of their digests, which stands in no table: who has only tables cannot test a guess.
     """
 
     values: tuple[str, ...] = field(repr=False)
-    salt_path: Path
+    key_path: Path
 
-    @cached_property
-    def digests(self) -> frozenset[str]:
-        """What is noted of them with a file that they were tried on."""
-        return frozenset(
-            hashlib.scrypt(each.encode(), salt=self._salt, dklen=_DIGEST_BYTES, **_WORK).hex() for each in self.values
-        )
-
-    @cached_property
-    def _salt(self) -> bytes:
-        if not self.salt_path.exists():
+    def notes(self) -> frozenset[str]:
+        """What is noted of them with a file that they were tried on; makes the key where there is none."""
+        if not self.values:
+            return frozenset()
+        if not self._key():
+            self.key_path.unlink(missing_ok=True)  # was not written to its end
             with suppress(FileExistsError):
-                write_new(self.salt_path, os.urandom(_SALT_BYTES))
-        return self.salt_path.read_bytes()
+                write_new(self.key_path, os.urandom(_KEY_BYTES), mode=0o600)
+        return self._digests(self._key())
 
     def has_others(self, tried: frozenset[str]) -> bool:
-        """Whether there is one whose digest is not among those of passwords that were tried."""
-        return bool(self.values) and (not tried or not self.digests <= tried)
+        """Whether there is one that is not among those that were tried; all are others where the key is lost."""
+        if not self.values:
+            return False
+        key = self._key()
+        return not key or not self._digests(key) <= tried
+
+    def _digests(self, key: bytes) -> frozenset[str]:
+        return frozenset(hmac.digest(key, each.encode(), "sha256").hex()[:_NOTE_CHARS] for each in self.values)
+
+    def _key(self) -> bytes:
+        """The key; empty where there is no whole one."""
+        try:
+            key = self.key_path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        return key if len(key) == _KEY_BYTES else b""
 
 
 NO_PASSWORDS = Passwords((), Path())

@@ -13,7 +13,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   state.db       answers and calls of language models, batches, rates, budget (rag_assets.models.accounts.database)
   state.id       names it to the PostgreSQL database that takes the place of state.db
   sources.json   sources named on the command line
-  passwords.salt of the digests of passwords that were tried (rag_assets.parsing.passwords)
+  passwords.key  of the digests of passwords that were tried (rag_assets.parsing.passwords)
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
   evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.serve.feedback)
   verified.json  when files were last found intact (rag_assets.store.checksums)

@@ -46,7 +46,7 @@ class StepOptions:
         from rag_assets.parsing.passwords import Passwords
 
         values = (each.get_secret_value() for each in self._settings.parsing.passwords)
-        return Passwords(tuple(values), self._settings.home.expanduser() / "passwords.salt")
+        return Passwords(tuple(values), self._settings.home.expanduser() / "passwords.key")
 
     @property
     def summaries(self) -> "SummaryOptions":

@@ -107,7 +107,8 @@ class StoreDamage:
         found = [*self._pointer_damage(readable), *self._published_damage(readable, broken)]
         found += self._unpublished_rows(marks, thorough=thorough)
         found += self._vector_damage(readable, {*marks}, thorough=thorough)
-        self.checksums.save()
+        with suppress(OSError):  # who may only read finds them by their bytes the next time, too
+            self.checksums.save()
         return list(dict.fromkeys(found))
 
     def set_aside(self, found: Sequence[Damage], aside: Quarantine) -> None:

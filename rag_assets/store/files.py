@@ -57,12 +57,14 @@ class Lock:
         """Hold it from now until the end of the context; its holder may take it again.
 
         Raises:
-            StoreError: Another holds it for all of that time.
+            StoreError: Another holds it for all of that time, or it cannot be written.
         """
         try:
             held = self._lock.acquire(timeout=wait_seconds)
         except Timeout as error:
             raise StoreError(f"{self._busy}: {self._path} is held by {self._holder()}") from error
+        except OSError as error:
+            raise StoreError(f"{self._busy}: {self._path} cannot be written: {error.strerror or error}") from error
         with suppress(OSError):
             if not self._path.stat().st_size:  # file systems without locks have this in it already
                 self._path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
@@ -85,14 +87,19 @@ def write_atomically(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a small file as a whole, unless there is one of its name.
+
+    Args:
+        path: The file.
+        content: What it holds.
+        mode: Its permissions, before the umask takes some away.
 
     Raises:
         FileExistsError: There is one.
     """
     with written_aside(path) as temporary:
-        _write_through(temporary, content)
+        _write_through(temporary, content, mode)
         commit_new(temporary, path)
 
 
@@ -121,8 +128,8 @@ def _aside(path: Path) -> Path:
     return path.with_name(f".{uuid.uuid4().hex}{ASIDE}")
 
 
-def _write_through(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
+def _write_through(path: Path, content: bytes, mode: int = 0o666) -> None:
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

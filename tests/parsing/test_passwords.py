@@ -111,7 +111,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     shutil.copy(PDF, files / "locked.pdf")
     (files / "open.txt").write_text("plain text")
     home = Home(load_settings(home=tmp_path / "home", sources=(f"files={files}",)))
-    listing, salt = home.listing(), tmp_path / "salt"
+    listing, key = home.listing(), tmp_path / "key"
 
     def parse(*passwords: str) -> tuple[int, dict[str, str]]:
         report = update_documents(
@@ -121,7 +121,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
             LIMITS,
             1,
             lambda *_: None,
-            passwords=Passwords(passwords, salt),
+            passwords=Passwords(passwords, key),
         )
         found = home.lake.read(DOCUMENTS, None, ["document_id", "status"]).to_pylist()
         return report.total().computed, {row["document_id"]: row["status"] for row in found}
@@ -133,7 +133,11 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     assert parse("wrong") == parse() == (0, {locked: "failed", plain: "parsed"})
     assert parse("other") == (1, {locked: "failed", plain: "parsed"})
     assert parse("other", "wrong") == (0, {locked: "failed", plain: "parsed"}), "either was tried"
-    salt.unlink()
+    assert key.stat().st_mode & 0o077 == 0
+    other = Passwords(("other",), tmp_path / "lost")
+    assert other.has_others(frozenset()), "without a key none is known to have been tried"
+    assert not other.key_path.exists(), "a look writes nothing"
+    key.write_bytes(b"")
     assert parse("wrong") == (1, {locked: "failed", plain: "parsed"}), "nothing tells what was tried"
     assert parse("wrong", "foo") == (1, {locked: "parsed", plain: "parsed"})
     assert parse("wrong", "foo") == (0, {locked: "parsed", plain: "parsed"})
