@@ -78,7 +78,9 @@ def _parse(processes: Workers, job: ParseJob, limits: ParsingLimits) -> ParsedDo
         )
     except WorkerEnded as ended:
         failure = _failure(ended, limits)
-    except (pickle.UnpicklingError, AttributeError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise RuntimeError(f"a parsing process cannot start: {error}") from error
+    except (pickle.UnpicklingError, AttributeError, LookupError, TypeError, ValueError) as error:
         failure = Failure(FailureCause.CRASHED, f"the parsing process died: its answer is damaged: {error}")
     else:
         for level, message in records:
@@ -93,9 +95,11 @@ def _failure(ended: WorkerEnded, limits: ParsingLimits) -> Failure:
     Raises:
         RuntimeError: It never started.
     """
-    if not ended.started:
+    if not ended.started and not ended.is_killed:
         said = f"not within {ended.seconds:.0f} seconds" if ended.is_late else _last_line(ended.output)
         raise RuntimeError(f"a parsing process cannot start: {said}") from ended
+    if ended.is_killed:
+        return Failure(FailureCause.CRASHED, "parsing was ended")
     if ended.resident_bytes:
         taken = f"parsing took {ended.resident_bytes} bytes of memory, limit {limits.memory_bytes}"
         return Failure(FailureCause.MEMORY, taken)

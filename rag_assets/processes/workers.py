@@ -88,6 +88,9 @@ class _Process:
                 env=environment | _SET | {"TMPDIR": self._scratch},
                 start_new_session=True,  # an interrupt from the keyboard is for its parent
             )
+        except OSError:
+            self._forget()
+            raise
         finally:
             theirs.close()
             os.close(lifeline)
@@ -121,6 +124,9 @@ class _Process:
         """End it, and forget all of it."""
         self.kill()
         self._process.wait()
+        self._forget()
+
+    def _forget(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self.connection.close()
         os.close(self._lifeline)
@@ -177,13 +183,14 @@ class WorkerEnded(QueryError):  # noqa: N818 - what happened
         started: Whether it had started.
         seconds: What it had for the request, or to start.
         is_late: Whether it took longer.
+        is_killed: Whether nobody waits for it any more.
         resident_bytes: Memory for which it was ended, resident; 0 where it was not.
         data_bytes: Private memory when it was looked at last.
         status: How it ended by itself, negative for a signal; None where it did not.
         output: What it printed.
     """
 
-    started, is_late = True, False
+    started, is_late, is_killed = True, False, False
     seconds = 0.0
     resident_bytes = data_bytes = 0
     status: int | None = None
@@ -221,7 +228,9 @@ class _Worker:
                 seconds = grant(self._receive(process, begun, seconds))
             answer = read(self._receive(process, begun, seconds))
         except (EOFError, OSError) as error:
-            status = process.status(10.0)
+            status = process.status(
+                10.0 if isinstance(error, EOFError | ConnectionError) else 0.0
+            )  # memory takes time to free
             reason = "it took more memory than it may" if (status or 0) < 0 else "the process failed"
             ended = self._ended(reason, seconds)
             ended.status, ended.output = status, process.output()
@@ -236,7 +245,7 @@ class _Worker:
 
     def _receive(self, process: _Process, begun: float, seconds: float) -> bytes:
         if self._killed:
-            raise WorkerEnded("it was ended")
+            raise self._ended("it was ended", seconds)
         most = self._terms.memory_bytes
         while True:
             left = max(begun + seconds - time.monotonic(), 0.0)
@@ -255,6 +264,7 @@ class _Worker:
     def _ended(self, reason: str, seconds: float) -> WorkerEnded:
         ended = WorkerEnded(reason)
         ended.started, ended.seconds, ended.data_bytes = self._started, seconds, self._data_bytes
+        ended.is_killed = self._killed
         return ended
 
     def kill(self) -> None:

@@ -287,12 +287,13 @@ def test_two_thousand_files_stream(tmp_path: Path) -> None:
     assert len(seen) == 2000
 
 
-def test_closing_ends_the_processes(tmp_path: Path, bad_library: Path) -> None:
+def test_closing_ends_the_processes(tmp_path: Path, bad_library: Path, caplog: pytest.LogCaptureFixture) -> None:
     iterator = parse_files(jobs(tmp_path, "fine", "sleep", "fine", "fine"), workers=2, limits=LIMITS)
     assert next(iterator)[0].document_id == "source/0-fine.txt"
     assert len(children()) == 2
     iterator.close()
     assert not children()
+    assert not caplog.records, "what was ended on purpose is no news"
 
 
 def test_no_process_outlives_a_killed_parent(tmp_path: Path, bad_library: Path) -> None:
