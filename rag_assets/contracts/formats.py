@@ -120,7 +120,7 @@ FAMILIES = (
     Family("markdown", r"\bmarkdown\b|マークダウン", (DocumentFormat.MD,)),
     Family("csv", r"\bcsv\b", (DocumentFormat.CSV, DocumentFormat.TSV)),
     Family("html", r"\bhtml?\b", (DocumentFormat.HTML,)),
-    Family("mail", r"メール|\be?mails\b", (DocumentFormat.EML, DocumentFormat.MSG)),
+    Family("mail", r"メール|\be?mails?\b", (DocumentFormat.EML, DocumentFormat.MSG)),
     Family("text", r"\btext files?\b|テキスト(?:文書|ファイル)", (DocumentFormat.TXT, DocumentFormat.MD)),
 )
 

@@ -78,6 +78,8 @@ class PublishedTables:
         for table in TABLES.values():
             if not table.published:  # it grows without new versions
                 continue
+            if table.name not in tables and not (folder / table.name).exists():  # the version is older than the table
+                continue
             versions = tables.get(table.name, {})
             paths = dict(zip(sorted(versions), self._lake.paths(table, versions), strict=True))
             try:

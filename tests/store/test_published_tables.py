@@ -6,6 +6,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -287,3 +288,15 @@ def test_a_damaged_place_is_made_anew(sample_home: Path, tmp_path: Path, damage:
     home.snapshots.settle()
     assert asked(place(home), "SELECT count(*) FROM chunks") == before
     assert [path.stat().st_nlink > 1 for path in shown.iterdir()].count(False) == 0
+
+
+def test_a_version_from_before_a_table_is_not_damaged(
+    sample_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = copied(sample_home, tmp_path / "home")
+    monkeypatch.setitem(TABLES, "added", replace(TABLES["chunks"], name="added"))
+    current = home.snapshots.current()
+    assert current is not None
+    tables = PublishedTables(home.path / "published", home.lake)
+    assert tables.is_whole(current.number, current.tables)
+    assert tables.is_whole(current.number, {**current.tables, "added": current.tables["chunks"]}) is False
