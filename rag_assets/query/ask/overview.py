@@ -36,7 +36,7 @@ from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
 from rag_assets.text.language import split_sentences
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import counted, one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
@@ -116,7 +116,7 @@ _TEXTS = {
     },
     "count": {
         "ja": "{scope}文書 {count} 件を数えた結果 — 形式: {formats}",
-        "en": "{scope}{count} documents, counted. Formats: {formats}",
+        "en": "{scope}{documents}, counted. Formats: {formats}",
     },
     "folders": {"ja": "。フォルダー: {folders}", "en": ". Folders: {folders}"},
     "unread": {"ja": "。読み取れなかった文書 {count} 件", "en": ". Not readable: {count}"},
@@ -261,6 +261,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     counts = _text("count", language).format(
         scope=f"{scope.name}: " if scope.name else "",
         count=len(documents),
+        documents=counted(len(documents), "document"),
         formats=_counts(Counter(row["format"] for row in documents.values()).most_common(), language),
     )
     if unread := len(scope.rows) - len(documents):
