@@ -45,12 +45,33 @@ PRIVATE = {
     "defs/run_storages.py": {"dagster._core.storage.event_log.sqlite"},
     # The one way by which Python starts processes that audit hooks do not see; a confined process may start none.
     "processes/confinement.py": {"_posixsubprocess"},
+    # Dagster publishes no class that keeps no compute logs.
+    "defs/runs.py": {"dagster._core.storage.noop_compute_log_manager"},
+    # What the command `dagster-daemon` runs, whether or not the folder of this Python's commands is known.
+    "pipeline/instance.py": {"dagster._daemon"},
     # `dagster-webserver` is its one public entry, and has no place for a guard.
     "defs/web_server.py": {"dagster._core.workspace.context", "dagster._core.workspace.load_target"},
 }
+# What modules replace in others, where these take nothing instead.
 PATCHED = {
-    "parsing/unstructured.py": "tokenizers for which Unstructured would download a model, and whose result is not used"
+    # Python's documented hooks: what an interrupt breaks off in threads and destructors is not reported.
+    "cli/interruption.py": {"sys.unraisablehook", "threading.excepthook"},
+    # Tokenizers for which Unstructured would download a model, and whose result is not used.
+    "parsing/unstructured.py": {"setattr(text_type, tokenizer, _nothing)"},
+    "processes/confinement.py": {
+        # Python's documented switches; a confined process writes nothing, and would look for the folder by writing.
+        "sys.dont_write_bytecode",
+        "tempfile.tempdir",
+        # msoffcrypto decrypts old Office files into nothing else.
+        "vars(tempfile)['TemporaryFile']",
+        # Not audited, see `PRIVATE`.
+        "vars(_posixsubprocess)['fork_exec']",
+    },
+    # The client of LanceDB's servers: two fifths of what its import takes, and LanceDB has no option to leave it out.
+    "store/vectors/lance.py": {"sys.modules[package]"},
 }
+_CHANGES = frozenset(("__setitem__", "clear", "pop", "popitem", "setdefault", "update"))  # of the names of a module
+_NAMESPACE = re.compile(r"vars\((\w+)[\w.]*\)|(\w+)[\w.]*\.__dict__|(sys)\.modules")
 _ESCAPE = re.compile(r"\\[uUx]((?<=u)[0-9a-fA-F]{4}|(?<=U)[0-9a-fA-F]{8}|(?<=x)[0-9a-fA-F]{2})")  # of raw strings
 
 
@@ -60,6 +81,7 @@ def module_name(path: Path) -> str:
 
 
 NAMES = {module_name(path) for path in MODULES}
+LIBRARIES = {*sys.stdlib_module_names, *packages_distributions()} - {PACKAGE.name}
 
 
 def imports(path: Path) -> set[str]:
@@ -72,6 +94,47 @@ def imports(path: Path) -> set[str]:
             members = {f"{node.module}.{alias.name}" for alias in node.names}
             names |= (members & NAMES) or {node.module}
     return names
+
+
+def private_names(path: Path) -> set[str]:
+    """What a module names that is private in a library, in its imports or in a text, as in `library._module`."""
+    names = imports(path)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name.startswith("_")}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= set(re.findall(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*", node.value))
+    return {
+        name
+        for name, parts in ((name, name.split(".")) for name in names)
+        if parts[0] in LIBRARIES and any(part.startswith("_") and not part.endswith("__") for part in parts)
+    }
+
+
+def patches(path: Path) -> set[str]:
+    """What a module replaces in what it imports: attributes, names of modules, modules themselves."""
+    tree = ast.parse(path.read_text("utf-8"))
+    froms = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    known = {alias.asname or alias.name.partition(".")[0] for node in froms for alias in node.names}
+
+    def is_namespace(node: ast.expr) -> bool:
+        match = _NAMESPACE.fullmatch(ast.unparse(node))
+        return match is not None and not known.isdisjoint(match.groups())
+
+    def replaces(node: ast.AST) -> bool:
+        match node:
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                name = ast.unparse(node)
+                return re.fullmatch(r"[\w.]+", name) is not None and name.partition(".")[0] in known
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
+                return is_namespace(value)
+            case ast.Call(func=ast.Attribute(value=value, attr=method)):
+                return method in _CHANGES and is_namespace(value)
+            case ast.Call(func=ast.Name(id="setattr" | "delattr")):
+                return True
+        return False
+
+    return {ast.unparse(node) for node in ast.walk(tree) if replaces(node)}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -138,15 +201,37 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_what_is_private_in_libraries_is_named(path: Path) -> None:
+def test_what_is_private_or_replaced_in_libraries_is_named(path: Path) -> None:
     place = path.relative_to(PACKAGE).as_posix()
-    private = {
-        name
-        for name in imports(path)
-        if name not in NAMES and any(part.startswith("_") and part != "__future__" for part in name.split("."))
-    }
-    assert private == PRIVATE.get(place, set())
-    assert ("setattr(" in path.read_text("utf-8")) == (place in PATCHED)
+    assert private_names(path) == PRIVATE.get(place, set())
+    assert patches(path) == PATCHED.get(place, set())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "json.loads = None",
+        "json.decoder.JSONDecoder.decode, number = None, 1",
+        "del json.loads",
+        "vars(json)['loads'] = None",
+        "vars(json.decoder).update(scanstring=None)",
+        "json.__dict__['loads'] = None",
+        "sys.modules['json'] = None",
+        "sys.modules.pop('json')",
+        "setattr(json, 'loads', None)",
+    ],
+)
+def test_replacing_is_seen(code: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(f"import json, json.decoder, sys\n{code}\n")
+    assert len(patches(tmp_path / "module.py")) == 1
+
+
+@pytest.mark.parametrize(
+    "code", ["import json._x", "from json import _x", "'json._x.y'", "f'-m json._x {run}'", "'_posixsubprocess'"]
+)
+def test_what_is_private_is_seen(code: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(code)
+    assert len(private_names(tmp_path / "module.py")) == 1
 
 
 def test_every_import_is_a_declared_dependency() -> None:
