@@ -131,7 +131,12 @@ def _aside(path: Path) -> Path:
 def _write_through(path: Path, content: bytes, mode: int = 0o666) -> None:
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(content)
-        file.flush()
+    sync_file(path)
+
+
+def sync_file(path: Path) -> None:
+    """Make what a file holds outlast a power cut."""
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 

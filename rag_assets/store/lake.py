@@ -26,7 +26,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
-from rag_assets.store.files import commit_new, write_atomically, written_aside
+from rag_assets.store.files import commit_new, sync_file, write_atomically, written_aside
 from rag_assets.store.sealed import SealedFile
 
 SHARD_COUNT = 64
@@ -247,8 +247,7 @@ class Lake:
     def _commit(self, path: Path, rows: pa.Table) -> None:
         with written_aside(path) as aside:
             pq.write_table(rows, aside, compression="zstd")
-            with aside.open("rb") as written:
-                os.fsync(written.fileno())
+            sync_file(aside)
             try:
                 commit_new(aside, path)
             except FileExistsError as error:

@@ -8,7 +8,6 @@ comes last wins without harm; a file that does not agree with the manifest is wr
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
-from rag_assets.store.files import ASIDE, written_aside
+from rag_assets.store.files import ASIDE, sync_file, written_aside
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
@@ -105,8 +104,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> str:
     """Write a file under a temporary name, put it in place in one step and return its SHA-256."""
     with written_aside(path) as temporary:
         write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(temporary)
         checksum = _sha256(temporary)
         temporary.replace(path)
     return checksum
