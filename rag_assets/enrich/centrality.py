@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 _TERMS = re.compile(r"[a-z0-9_]+|[^\W\da-z_]+")
 _DAMPING = 0.85
+_REDUNDANCY = 0.4  # cosine similarity above which a text adds nothing to one chosen already
 
 
 def terms(text: str) -> list[str]:
@@ -75,7 +76,6 @@ def select_diverse(
     scores: NDArray[np.float64],
     lengths: Sequence[int],
     budget: int,
-    redundancy: float = 0.4,
 ) -> list[int]:
     """Choose central texts that fit a length, leaving out those too similar to one chosen already.
 
@@ -84,7 +84,6 @@ def select_diverse(
         scores: Centrality of shape `(texts,)`.
         lengths: Length of each text.
         budget: Sum of lengths at most.
-        redundancy: Cosine similarity above which a text adds nothing.
 
     Returns:
         Indexes in order of choice: falling score, ties by position.
@@ -93,7 +92,7 @@ def select_diverse(
     for index in sorted(range(len(scores)), key=lambda i: (-round(float(scores[i]), 12), i)):
         if lengths[index] > budget:
             continue
-        if chosen and float((weights[chosen] @ weights[index]).max()) > redundancy:
+        if chosen and float((weights[chosen] @ weights[index]).max()) > _REDUNDANCY:
             continue
         chosen.append(index)
         budget -= lengths[index]

@@ -20,9 +20,10 @@ _TREE = 420.0  # width of the tree; labels stand right of it
 _ROW = 16.0
 _MARGIN = 24.0
 _LABEL_CHARS = 44
+_SHOWN = 40  # questions
 
 
-def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float, shown: int = 40) -> str:
+def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float) -> str:
     """A Markdown image of the tree of the facet value with most near duplicates.
 
     Shown are its largest clusters, whole as far as there is room, so that the picture tells what counts as one and how
@@ -42,7 +43,7 @@ def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float, shown: int
         return "There are too few questions to compare."
     chosen = min(repeated, key=lambda value: (-repeated[value], value))
     ordered = sorted(by_value[chosen].values(), key=lambda members: (-len(members), members))
-    qa_ids = [qa_id for members in ordered for qa_id in sorted(members)][:shown]
+    qa_ids = [qa_id for members in ordered for qa_id in sorted(members)][:_SHOWN]
     if len(qa_ids) < 2:
         return "There are too few questions to compare."
     columns = lake.read(SYNTHETIC_QA, columns=["qa_id", "question"])

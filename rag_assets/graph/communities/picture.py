@@ -21,12 +21,13 @@ _SHARE = 0.3  # of the area, covered by the circles of level 0
 _LEAST_RADIUS = 5.0
 _LEAST_ROOM = 4.0  # of a part; communities of more parts are drawn as one circle, so that the picture stays small
 _LABELLED = 12
+_SHOWN = 40  # communities of level 0
 _LABEL_CHARS = 28
 _ROUNDS = 120
 _COLOURS = ("#dbe7f3", "#a9c8e6", "#6ba3d6", "#2f7cc0", "#14558f")
 
 
-def community_picture(lake: Lake, shown: int = 40) -> str:
+def community_picture(lake: Lake) -> str:
     """A Markdown image of the graph of communities: the largest ones of level 0, with the levels below inside them.
 
     Areas stand for numbers of entities, shades for levels, lines for the weight between two communities.
@@ -41,7 +42,7 @@ def community_picture(lake: Lake, shown: int = 40) -> str:
     titles = dict(zip(reports["community_id"].to_pylist(), reports["title"].to_pylist(), strict=True))
     rows = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
     edges = list(zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True))
-    svg = draw_communities(communities, edges, titles, shown)
+    svg = draw_communities(communities, edges, titles, _SHOWN)
     if not svg:
         return "No community has more than one entity."
     return f"![communities](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"

@@ -15,6 +15,7 @@ from rag_assets.text.cells import column_number, format_range
 
 _RANGE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Za-z]{1,3})\$?([0-9]{1,7}))?")
 CELL_LIMIT = 100_000  # cells of one answer, at most
+_PART_CELLS = 20_000  # of a long table that is given in parts
 _WORDS = 4  # characters from which equal neighbours in the body of a table are one value, not several marks or numbers
 
 
@@ -207,7 +208,7 @@ def shown_blocks(
     return tuple(blocks), complete
 
 
-def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = 20_000) -> Iterator[PageBlock]:
+def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = _PART_CELLS) -> Iterator[PageBlock]:
     """All blocks of a page, laid out one after another; a long table comes in several parts, each with its headers.
 
     Args:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 DAMPING = 0.5
-TOLERANCE = 1e-9  # L1 distance of two steps
+_TOLERANCE = 1e-9  # L1 distance of two steps
 _MOST_STEPS = 200
 _WITHIN_WORD = re.compile(rf"[{KATAKANA}・]{{2}}|[^\W_{WIDE}]{{2}}")
 _BLANK = " "
@@ -85,9 +85,7 @@ class PassageGraph:
         inverse[strengths > 0] = 1 / strengths[strengths > 0]
         return inverse
 
-    def personalized_pagerank(
-        self, reset: NDArray[np.float64], damping: float = DAMPING, tolerance: float = TOLERANCE
-    ) -> NDArray[np.float64]:
+    def personalized_pagerank(self, reset: NDArray[np.float64], damping: float = DAMPING) -> NDArray[np.float64]:
         """How often a walk is at each node that follows edges by their weight and now and then starts anew.
 
         A walk that stands at a node without edges starts anew.
@@ -95,7 +93,6 @@ class PassageGraph:
         Args:
             reset: For each node how often walks start there; not negative, not all 0.
             damping: Probability of following an edge.
-            tolerance: Sum of the changes of all nodes below which it is done.
 
         Returns:
             Probabilities of the nodes, in their order; they sum to 1.
@@ -113,7 +110,7 @@ class PassageGraph:
             following: NDArray[np.float64] = damping * stepped + (1 - damping) * start
             change = float(np.abs(following - rank).sum())
             rank = following
-            if change < tolerance:
+            if change < _TOLERANCE:
                 break
         return rank
 
