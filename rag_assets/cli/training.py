@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
-from rag_assets.contracts.modes import LEARNED
+from rag_assets.pipeline.opening import LEARNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The modes of search and what is learned for them: which there are, what each is for, and how they are put together.
+"""The modes of search: which there are, what each is for, and how they are put together.
 
 ```
 mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"
@@ -181,9 +181,3 @@ BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
 BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}
 
 RRF_K = 60.0  # of reciprocal rank fusion, as in its paper (`rag_assets.query.search.fusion`): levels the first ranks
-
-LEARNED = {  # what a collection learns for its searches, by what `rag-assets train` calls it
-    "ranking": "ranking_weights",
-    "query-map": "query_map",
-    "rewriter": "rewriter_model",
-}

@@ -17,10 +17,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
-from rag_assets.contracts.modes import LEARNED, REWRITE_MODE
+from rag_assets.contracts.modes import REWRITE_MODE
 from rag_assets.evaluation.statistics import FEW
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
 from rag_assets.pipeline.opening import (
+    LEARNED,
     frozen_rewriter,
     knowledge_base,
     learning_problems,

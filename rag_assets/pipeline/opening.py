@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
-from rag_assets.contracts.modes import LEARNED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -25,6 +24,11 @@ if TYPE_CHECKING:
     from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.store.snapshots import Snapshot
 
+LEARNED = {  # what a collection learns for its searches, by what `rag-assets train` calls it
+    "ranking": "ranking_weights",
+    "query-map": "query_map",
+    "rewriter": "rewriter_model",
+}
 _LEARNED = tuple(LEARNED.values())
 _log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.contracts.modes import LEARNED
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.pipeline.instance import dagster_folder
+from rag_assets.pipeline.opening import LEARNED
 from rag_assets.pipeline.stored_settings import settings_file
 from rag_assets.sources.changes import registry_file
 from rag_assets.store.damage import Damage, DamageKind, Quarantine, StoreDamage
