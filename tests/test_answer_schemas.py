@@ -38,7 +38,7 @@ from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.rehearsal import rehearsed_requests
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask import graph_global, reader, text_map_reduce
-from rag_assets.query.ask.reader import Question
+from rag_assets.query.ask.reader import AskedQuestion
 from rag_assets.query.search import rewriting, sub_queries
 from rag_assets.query.search.knowledge import Selection
 
@@ -69,7 +69,7 @@ def indexing() -> Iterator[Request]:
 def queries() -> Iterator[Request]:
     for language, question in (("en", "Who orders?"), ("ja", "注文するのは誰ですか")):
         asked, selection = (
-            Question(question, language),
+            AskedQuestion(question, language),
             Selection("kind=order", ("kind=order",), ("order",), "", "en", 1),
         )
         yield reader.passages_request(question, (), (), "", 100, language)

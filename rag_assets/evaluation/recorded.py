@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.evaluation.records import Row, recorded_results, recorded_runs, recorded_scores, value_of
+from rag_assets.evaluation.records import Record, recorded_results, recorded_runs, recorded_scores, value_of
 from rag_assets.evaluation.scores import ALL, GROUPS
 from rag_assets.evaluation.statistics import compare
 from rag_assets.store.lake import Lake
@@ -190,7 +190,7 @@ def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
     Raises:
         StoreError: A file is damaged.
     """
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[Record]] = defaultdict(list)
     for row in recorded_runs(lake):
         rows[row["run_id"]].append(row)
     chosen = dict(list(rows.items())[:count])
@@ -275,16 +275,16 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
     return RecordedComparison(differences=differences, changes=tuple(changes))
 
 
-def _figure(row: Row) -> RecordedFigure:
+def _figure(row: Record) -> RecordedFigure:
     return RecordedFigure.model_validate({**row, "group": row["group_name"], "count": row["question_count"]})
 
 
-def _run(rows: Sequence[Row], figures: Sequence[RecordedFigure]) -> RecordedRun:
+def _run(rows: Sequence[Record], figures: Sequence[RecordedFigure]) -> RecordedRun:
     evaluated_at = rows[0]["evaluated_at"].isoformat(timespec="seconds")
     return RecordedRun.model_validate({**rows[0], "evaluated_at": evaluated_at, "systems": rows, "figures": figures})
 
 
-def _of_system(lake: Lake, run_id: str, system: str) -> Mapping[str, Row]:
+def _of_system(lake: Lake, run_id: str, system: str) -> Mapping[str, Record]:
     rows = recorded_results(lake, run_id, columns=("system", "question_id", "position", "question", "scores"))
     results = {row["question_id"]: row for row in rows if row["system"] == system}
     if not results:
@@ -292,7 +292,7 @@ def _of_system(lake: Lake, run_id: str, system: str) -> Mapping[str, Row]:
     return results
 
 
-def _main(run: Row) -> tuple[str, str]:
+def _main(run: Record) -> tuple[str, str]:
     """Level and measure that questions of a run are told apart by."""
     levels, measures = run["levels"], run["measures"]
     if not levels or not measures:
@@ -302,7 +302,7 @@ def _main(run: Row) -> tuple[str, str]:
 
 def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[RecordedQuestion, ...]:
     """Questions by their worst value, those of equal values in the order of the set, those without a value last."""
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[Record]] = defaultdict(list)
     for row in recorded_results(lake, run_id, columns=_LISTED_COLUMNS):
         value = value_of(row, level, measure)
         if math.isnan(value):  # it was not searched

@@ -23,7 +23,7 @@ from rag_assets.evaluation.runs import ANSWER, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import Figure
 from rag_assets.store.lake import Lake
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 _RESULTS = 5  # of a question, with the beginning of their text: as many as the main measure counts
 _TEXT_CHARS = 300
 
@@ -84,13 +84,13 @@ def record_run(lake: Lake, evaluation: Evaluation, figures: Sequence[Figure], fa
     return run_id
 
 
-def recorded_runs(lake: Lake, run_id: str | None = None) -> list[Row]:
+def recorded_runs(lake: Lake, run_id: str | None = None) -> list[Record]:
     """Rows of `evaluation_runs`, of one run or of all, the latest first; its systems in the order of their names.
 
     Raises:
         StoreError: A file is damaged.
     """
-    rows: list[Row] = lake.read(EVALUATION_RUNS, None if run_id is None else [run_id]).to_pylist()
+    rows: list[Record] = lake.read(EVALUATION_RUNS, None if run_id is None else [run_id]).to_pylist()
     return sorted(rows, key=lambda row: (row["evaluated_at"], row["run_id"]), reverse=True)
 
 
@@ -99,29 +99,29 @@ def set_digest(questions: Sequence[Question]) -> str:
     return digest(*sorted(map(question_line, questions)))
 
 
-def recorded_scores(lake: Lake, run_ids: Collection[str], dimensions: Collection[str]) -> list[Row]:
+def recorded_scores(lake: Lake, run_ids: Collection[str], dimensions: Collection[str]) -> list[Record]:
     """Rows of `evaluation_scores` of some runs, by some dimensions."""
     where = pc.field("dimension").isin(list(dimensions))
-    rows: list[Row] = lake.read(EVALUATION_SCORES, run_ids, where=where).to_pylist()
+    rows: list[Record] = lake.read(EVALUATION_SCORES, run_ids, where=where).to_pylist()
     return rows
 
 
 def recorded_results(
     lake: Lake, run_id: str, question_id: str | None = None, columns: Sequence[str] | None = None
-) -> list[Row]:
+) -> list[Record]:
     """Rows of `evaluation_results` of a run, in the order of the set; of one question, where one is named."""
     where = None if question_id is None else pc.field("question_id") == question_id
-    rows: list[Row] = lake.read(EVALUATION_RESULTS, [run_id], columns, where=where).to_pylist()
+    rows: list[Record] = lake.read(EVALUATION_RESULTS, [run_id], columns, where=where).to_pylist()
     return sorted(rows, key=lambda row: row.get("position", 0))
 
 
-def value_of(row: Row, level: str, measure: str) -> float:
+def value_of(row: Record, level: str, measure: str) -> float:
     """A value of a row of `evaluation_results`; nan where the measure says nothing of the question."""
     found = (each["value"] for each in row["scores"] if (each["level"], each["measure"]) == (level, measure))
     return next(found, math.nan)
 
 
-def _run(run_id: str, now: datetime, evaluation: Evaluation, system: str, facts: RunFacts) -> Row:
+def _run(run_id: str, now: datetime, evaluation: Evaluation, system: str, facts: RunFacts) -> Record:
     results = evaluation.results[system].values()
     return {
         "run_id": run_id,
@@ -148,7 +148,7 @@ def _run(run_id: str, now: datetime, evaluation: Evaluation, system: str, facts:
     }
 
 
-def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> Row:
+def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> Record:
     question = evaluation.questions[position - 1]
     result, target = evaluation.results[system][question.id], evaluation.targets[system][question.id]
     reply = result.reply
@@ -183,7 +183,7 @@ def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> 
     }
 
 
-def _expected(evaluation: Evaluation, question: Question, target: Target) -> list[Row]:
+def _expected(evaluation: Evaluation, question: Question, target: Target) -> list[Record]:
     missing = {each for level in evaluation.options.levels for each in target.missing[level]}
     return [
         {
@@ -197,7 +197,7 @@ def _expected(evaluation: Evaluation, question: Question, target: Target) -> lis
     ]
 
 
-def _results(evaluation: Evaluation, result: QuestionResult, target: Target) -> list[Row]:
+def _results(evaluation: Evaluation, result: QuestionResult, target: Target) -> list[Record]:
     if not result.found:
         return []
     level = max(result.found, key=list(Level).index)

@@ -10,7 +10,7 @@ from html import escape
 from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.judging import outcome_of
 from rag_assets.evaluation.questions import Question
-from rag_assets.evaluation.runs import ANSWER, Evaluation, Place, QuestionResult
+from rag_assets.evaluation.runs import ANSWER, Evaluation, QuestionResult, ResultPlace
 from rag_assets.evaluation.scores import GROUPS, ComparedSystems, Figure
 from rag_assets.evaluation.statistics import FEW
 from rag_assets.evaluation.tables import (
@@ -131,7 +131,7 @@ def _places(evaluation: Evaluation, question: Question, level: Level | str) -> s
     if not question.searched or not isinstance(level, Level):
         return ""
     ranks: dict[str, dict[str, int]] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, ResultPlace] = {}
     right: set[str] = set()
     for system in evaluation.systems:
         wanted = evaluation.targets[system][question.id].ids(level)

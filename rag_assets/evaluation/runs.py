@@ -76,7 +76,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class Place:
+class ResultPlace:
     """One result of a search: a passage, or the best one of a page or document, and where it stands for people."""
 
     chunk_id: str
@@ -101,7 +101,7 @@ class Reply:
 
     text: str
     answered: bool
-    cited: tuple[Place, ...]
+    cited: tuple[ResultPlace, ...]
     model: str | None
     failure: str | None
 
@@ -123,7 +123,7 @@ class QuestionResult:
 
     mode: str = ""
     values: dict[str, dict[str, float]] = field(default_factory=dict)
-    found: dict[Level, tuple[Place, ...]] = field(default_factory=dict)
+    found: dict[Level, tuple[ResultPlace, ...]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     reply: Reply | None = None
     material: JudgedAnswer | None = None
@@ -281,9 +281,9 @@ def _search(system: System, question: Question, level: Level, k: int) -> SearchR
         raise QueryError(f"question {question.id}: {error}") from error
 
 
-def _place(hit: Hit, passages: dict[str, str]) -> Place:
+def _place(hit: Hit, passages: dict[str, str]) -> ResultPlace:
     passages.setdefault(hit.chunk_id, hit.text[:_SHOWN_CHARS])
-    return Place(hit.chunk_id, hit.page_id, hit.document_id, str(hit.citation), hit.score)
+    return ResultPlace(hit.chunk_id, hit.page_id, hit.document_id, str(hit.citation), hit.score)
 
 
 def _count(result: QuestionResult, calls: Sequence[ModelCall]) -> None:

@@ -15,7 +15,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.worker import ANSWER_BYTES, CRASH_OUTPUT_BYTES, ParseJob, decode_answer
-from rag_assets.processes.workers import Terms, WorkerEnded, Workers, processors
+from rag_assets.processes.workers import WorkerEnded, WorkerOptions, Workers, processors
 
 __all__ = ["ParseJob", "parse_files"]
 
@@ -44,8 +44,8 @@ def parse_files(
     """
     count = workers or processors()
     greeting = pickle.dumps((limits, passwords))
-    terms = Terms(greeting, limits.memory_bytes, ANSWER_BYTES + (1 << 20), CRASH_OUTPUT_BYTES)
-    processes = Workers("rag_assets.parsing.worker", count, terms)
+    options = WorkerOptions(greeting, limits.memory_bytes, ANSWER_BYTES + (1 << 20), CRASH_OUTPUT_BYTES)
+    processes = Workers("rag_assets.parsing.worker", count, options)
     threads = ThreadPoolExecutor(count, "parsing")  # each waits for a process
     waiting, under_way = iter(jobs), dict[Future[ParsedDocument], ParseJob]()
 

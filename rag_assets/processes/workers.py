@@ -61,21 +61,21 @@ class _Process:
 
     Args:
         module: Module whose `main` it runs.
-        terms: What goes with it.
+        options: What goes with it.
 
     Attributes:
         connection: The parent's end of its pipe.
     """
 
-    def __init__(self, module: str, terms: "Terms") -> None:
+    def __init__(self, module: str, options: "WorkerOptions") -> None:
         self._scratch = tempfile.mkdtemp(prefix="rag-assets-")  # of the programs that it starts
         self.connection, theirs = Pipe()
         lifeline, self._lifeline = os.pipe()
         command = _COMMAND.format(path=sys.path, module=module, descriptor=theirs.fileno(), lifeline=lifeline)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._output: IO[bytes] | None = None
-        self._output_bytes = terms.output_bytes
-        if terms.output_bytes:
+        self._output_bytes = options.output_bytes
+        if options.output_bytes:
             self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
         printed = subprocess.DEVNULL if self._output is None else self._output
         try:
@@ -94,9 +94,9 @@ class _Process:
         finally:
             theirs.close()
             os.close(lifeline)
-        if terms.greeting:
+        if options.greeting:
             with suppress(OSError):  # where it has ended at once, reading from it says so
-                self.connection.send_bytes(terms.greeting)
+                self.connection.send_bytes(options.greeting)
 
     def status(self, wait_seconds: float = 0.0) -> int | None:
         """Its exit status, negative for a signal; None while it runs."""
@@ -160,7 +160,7 @@ def _die_with_parent(lifeline: int) -> None:
 
 
 @dataclass(frozen=True)
-class Terms:
+class WorkerOptions:
     """What goes with the processes of one kind.
 
     Attributes:
@@ -200,8 +200,8 @@ class WorkerEnded(QueryError):  # noqa: N818 - what happened
 class _Worker:
     """One process that answers requests. For one thread at a time, but for `kill`."""
 
-    def __init__(self, module: str, terms: Terms) -> None:
-        self._module, self._terms = module, terms
+    def __init__(self, module: str, options: WorkerOptions) -> None:
+        self._module, self._options = module, options
         self._process: _Process | None = None
         self._started = self._killed = False
         self._data_bytes = 0
@@ -216,7 +216,7 @@ class _Worker:
         """
         if self._process is None or self._process.status() is not None:
             self.close()
-            self._process, self._started, self._data_bytes = _Process(self._module, self._terms), False, 0
+            self._process, self._started, self._data_bytes = _Process(self._module, self._options), False, 0
         process = self._process
         try:
             if not self._started:
@@ -246,11 +246,11 @@ class _Worker:
     def _receive(self, process: _Process, begun: float, seconds: float) -> bytes:
         if self._killed:
             raise self._ended("it was ended", seconds)
-        most = self._terms.memory_bytes
+        most = self._options.memory_bytes
         while True:
             left = max(begun + seconds - time.monotonic(), 0.0)
             if process.connection.poll(left if most is None else min(left, _WATCH_SECONDS)):
-                return process.connection.recv_bytes(self._terms.answer_bytes)
+                return process.connection.recv_bytes(self._options.answer_bytes)
             self._data_bytes, resident_bytes = process.memory()
             if most is not None and resident_bytes > most:
                 ended = self._ended("it took more memory than it may", seconds)
@@ -278,7 +278,7 @@ class _Worker:
             process.close()
 
 
-_NO_TERMS = Terms()
+_NO_OPTIONS = WorkerOptions()
 
 
 class Workers:
@@ -287,11 +287,11 @@ class Workers:
     Args:
         module: Module whose `main` they run; it calls `serve`.
         count: Processes, at most.
-        terms: What goes with each.
+        options: What goes with each.
     """
 
-    def __init__(self, module: str, count: int, terms: Terms = _NO_TERMS) -> None:
-        self._all = [_Worker(module, terms) for _ in range(count)]
+    def __init__(self, module: str, count: int, options: WorkerOptions = _NO_OPTIONS) -> None:
+        self._all = [_Worker(module, options) for _ in range(count)]
         self._free = list(self._all)
         self._condition = threading.Condition()
         self._closed = False

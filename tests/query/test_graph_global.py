@@ -12,15 +12,15 @@ from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
-from rag_assets.query.ask.reader import Question
-from rag_assets.query.ask.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
+from rag_assets.query.ask.reader import AskedQuestion
+from rag_assets.query.ask.report_levels import LevelChoice, ReportedCommunity, ReportText, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.tokens import estimate_tokens
 
 Answer = Callable[[Request], "Completion | JsonValue"]
 REPORTS = [
-    Report(f"c{number}", 0, None, f"Report {number} tells of [Data: Entities ({number})].") for number in range(6)
+    ReportText(f"c{number}", 0, None, f"Report {number} tells of [Data: Entities ({number})].") for number in range(6)
 ]
 SMALL = GlobalOptions(context_tokens=15, answer_tokens=1000, seed=0)
 OPTIONS = GlobalOptions(context_tokens=8000, answer_tokens=1000, seed=0)
@@ -59,7 +59,9 @@ def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
     model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
     options = GlobalOptions(context_tokens=15, answer_tokens=50, seed=0)
-    found = global_answer(Question("What is told?", "en"), [each_long(report) for report in REPORTS], model, options)
+    found = global_answer(
+        AskedQuestion("What is told?", "en"), [each_long(report) for report in REPORTS], model, options
+    )
     assert [each.helpfulness for each in found.partial_answers] == [90, 60, 40, 10]
     assert (found.read, found.unhelpful, found.failed, found.left_out) == (6, 2, 0, 0)
     assert found.text is not None
@@ -69,9 +71,9 @@ def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     assert "partial 1" not in found.text
 
 
-def each_long(report: Report) -> Report:
+def each_long(report: ReportText) -> ReportText:
     """A report so long that it fills a group."""
-    return Report(report.community_id, 0, None, report.text + " word" * 100)
+    return ReportText(report.community_id, 0, None, report.text + " word" * 100)
 
 
 def test_partial_answers_that_do_not_fit_are_left_out() -> None:
@@ -84,7 +86,7 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
         return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
 
     found = global_answer(
-        Question("?", "en"), [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL
+        AskedQuestion("?", "en"), [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL
     )
     assert found.text == "done"
     assert len(found.partial_answers) == 1
@@ -93,21 +95,21 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
 
 def test_where_nothing_helps_there_is_no_answer() -> None:
     model = ScriptedModel(script(dict.fromkeys("012345", 0)))
-    found = global_answer(Question("?", "ja"), REPORTS, model, OPTIONS)
+    found = global_answer(AskedQuestion("?", "ja"), REPORTS, model, OPTIONS)
     assert (found.text, found.partial_answers, found.unhelpful) == (None, (), 1)
     assert [request.tag.step for request in model.asked] == [MAP_STEP]
 
 
 def test_groups_that_fail_are_counted() -> None:
     found = global_answer(
-        Question("?", "en"), REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL
+        AskedQuestion("?", "en"), REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL
     )
     assert (found.text, found.failed) == (None, 1)
 
 
 def test_without_reports_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
     with pytest.raises(QueryError, match="there are none"):
-        global_answer(Question("?", "en"), [], ScriptedModel(lambda _: ""), OPTIONS)
+        global_answer(AskedQuestion("?", "en"), [], ScriptedModel(lambda _: ""), OPTIONS)
     with pytest.raises(QueryError, match="no reports are indexed"):
         make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
 
@@ -137,7 +139,7 @@ def test_levels_are_projected_downwards(
     level: int, scores: dict[str, float], dynamic: bool, expected: list[str]
 ) -> None:
     tree = [("a", 0, None), ("b", 0, None), ("a1", 1, "a"), ("a2", 1, "a"), ("a11", 2, "a1")]
-    chosen = choose_reports([Reported(*each) for each in tree], LevelChoice(level, dynamic), scores)
+    chosen = choose_reports([ReportedCommunity(*each) for each in tree], LevelChoice(level, dynamic), scores)
     assert sorted(each.community_id for each in chosen) == sorted(expected)
 
 
@@ -145,7 +147,7 @@ def test_reports_are_read_from_the_stored_tables(tmp_path_factory: pytest.TempPa
     lake = Lake(tmp_path_factory.mktemp("lake"))
     fill_lake(lake)
     tree = ReportTree(stored_tables(lake))
-    assert tree.get() == [Reported("c0", 0, None), Reported("c1", 1, "c0")]
+    assert tree.get() == [ReportedCommunity("c0", 0, None), ReportedCommunity("c1", 1, "c0")]
     (report,) = tree.reports(tree.get()[:1])
     assert report.text.startswith("# Films and cities")
 

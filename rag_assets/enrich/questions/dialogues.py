@@ -44,7 +44,7 @@ _REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
 
 
 @dataclass(frozen=True)
-class Window:
+class QuestionWindow:
     """A part of a document, and how many questions are asked about it."""
 
     passages: Sequence[Passage]
@@ -83,7 +83,9 @@ def question_dialogue(
     return _in_order(pairs, passages)
 
 
-def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, context_tokens: int) -> list[Window]:
+def split_windows(
+    passages: Sequence[Passage], count: int, read_tokens: int, context_tokens: int
+) -> list[QuestionWindow]:
     """Parts of a document that one call can read, with the questions to ask about each.
 
     The more questions are asked of a part, the less room their answers leave for its text: parts get as many as leave
@@ -93,7 +95,7 @@ def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, con
 
     A passage longer than `read_tokens` is cut.
     """
-    best: list[Window] = []
+    best: list[QuestionWindow] = []
     most_read = 0
     for questions in range(min(count, _WINDOW_QUESTIONS), 0, -1):
         tokens = min(read_tokens, _room(questions, context_tokens))
@@ -123,7 +125,7 @@ def _grading_room(pairs: int, context_tokens: int) -> int:
     return context_tokens - _PROMPT_TOKENS - _answer_tokens(_REASON_CHARS, pairs)
 
 
-def _parts(passages: Sequence[Passage], count: int, questions: int, tokens: int) -> list[Window]:
+def _parts(passages: Sequence[Passage], count: int, questions: int, tokens: int) -> list[QuestionWindow]:
     """Parts of at most so many tokens, each with at most so many of `count` questions."""
     shown = [_cut(passage, tokens) for passage in passages]
     even = sum(map(_size, shown)) / -(-count // questions)
@@ -138,7 +140,7 @@ def _parts(passages: Sequence[Passage], count: int, questions: int, tokens: int)
             parts.append([passage])
             sizes.append(size)
     shares = _shared_out(count, sizes, questions)
-    return [Window(part, n) for part, n in zip(parts, shares, strict=True) if n]
+    return [QuestionWindow(part, n) for part, n in zip(parts, shares, strict=True) if n]
 
 
 def _size(passage: Passage) -> int:
@@ -167,7 +169,7 @@ def _shared_out(count: int, sizes: Sequence[int], most: int) -> list[int]:
     return [int(index in chosen) for index in range(len(sizes))]
 
 
-def _ask(subject: Subject, window: Window, facets: Sequence[str]) -> Request:
+def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Request:
     prompt = load_prompt(ASK_STEP, subject.language)
     question = prompt.question.substitute(
         title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
@@ -181,7 +183,7 @@ def _ask(subject: Subject, window: Window, facets: Sequence[str]) -> Request:
     return _request(subject, ASK_STEP, prompt.prefix.substitute(), question, properties, most_tokens)
 
 
-def _answer(subject: Subject, window: Window, questions: Sequence[str]) -> Request:
+def _answer(subject: Subject, window: QuestionWindow, questions: Sequence[str]) -> Request:
     prompt = load_prompt(ANSWER_STEP, subject.language)
     asked = "\n".join(f"{number}. {question}" for number, question in enumerate(questions, start=1))
     question = prompt.question.substitute(

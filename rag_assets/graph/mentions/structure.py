@@ -48,7 +48,7 @@ _QUOTED_TWICE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
+class DiagramEdge:
     """A connector of a diagram.
 
     Attributes:
@@ -89,7 +89,7 @@ class Structure:
     types: dict[str, str] = field(default_factory=dict)
     labels: set[str] = field(default_factory=set)
     rows: dict[tuple[int, int, int], KeyedRow] = field(default_factory=dict)
-    edges: dict[tuple[int, int, int], Connector] = field(default_factory=dict)
+    edges: dict[tuple[int, int, int], DiagramEdge] = field(default_factory=dict)
 
 
 def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
@@ -270,7 +270,7 @@ def _read_diagram(found: Structure, place: tuple[int, int], block: Block, types:
             if len(name) <= _LONGEST_NODE:
                 _add(found, name, types)
         if source and target:
-            found.edges[*place, number] = Connector(source, target, line)
+            found.edges[*place, number] = DiagramEdge(source, target, line)
 
 
 def _heading_names(pages: Sequence[Page], found: Structure) -> Iterator[str]:

@@ -141,7 +141,7 @@ class OpenAICaller:
         # Not `chat.completions.create`: it walks through the types of all parameters, a third of what a call costs.
         return await self._client.post("/chat/completions", body=self._body(request), cast_to=ChatCompletion)
 
-    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "_AnswerParts":
+    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "_ServerAnswer":
         """An answer that comes in pieces; as a whole from a server that sends nothing that can be read as such."""
         import openai
         from openai.types.chat import ChatCompletionChunk
@@ -169,7 +169,7 @@ class OpenAICaller:
         asked = " ".join(message["content"] for message in chat_messages(request))
         estimated = Usage(estimate_tokens(asked), estimate_tokens(pieces.text))
         usage = _usage(pieces.usage) if pieces.usage is not None else estimated
-        return _AnswerParts(pieces.reason, pieces.text, pieces.refused, usage)
+        return _ServerAnswer(pieces.reason, pieces.text, pieces.refused, usage)
 
     def _body(self, request: Request) -> dict[str, object]:
         chosen = {
@@ -185,15 +185,15 @@ class OpenAICaller:
         }
         return body | {name: value for name, value in chosen.items() if value is not None}
 
-    def _answer_parts(self, answer: "ChatCompletion") -> "_AnswerParts":
+    def _answer_parts(self, answer: "ChatCompletion") -> "_ServerAnswer":
         # The SDK checks nothing: whatever a server says with status 200 arrives here.
         choices = getattr(answer, "choices", None)
         if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer is no chat completion")
         reason, message = getattr(choices[0], "finish_reason", None), choices[0].message
-        return _AnswerParts(reason, message.content or "", bool(message.refusal), _usage(answer.usage))
+        return _ServerAnswer(reason, message.content or "", bool(message.refusal), _usage(answer.usage))
 
-    def _completion(self, request: Request, written: "_AnswerParts") -> Completion:
+    def _completion(self, request: Request, written: "_ServerAnswer") -> Completion:
         if not isinstance(written.text, str) or written.reason in {"abort", "error"}:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: it gave up on the answer")
         usage = written.usage
@@ -208,7 +208,7 @@ class OpenAICaller:
 
 
 @dataclass(frozen=True)
-class _AnswerParts:
+class _ServerAnswer:
     """What a server says of an answer: why it ended, its text, whether the model declined, and its tokens."""
 
     reason: str | None

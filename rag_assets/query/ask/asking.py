@@ -41,7 +41,7 @@ from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overview import Overview, opening, overview, scope_of
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
-    Question,
+    AskedQuestion,
     ReaderOptions,
     passages_request,
     questions_request,
@@ -91,10 +91,10 @@ class Retrieval:
         return prompt_language(self.question)
 
     @property
-    def as_question(self) -> Question:
+    def as_question(self) -> AskedQuestion:
         """The question with what is known of it, for those who read a whole collection."""
         searched = self.request.text if self.request.text != self.question else ""
-        return Question(self.question, self.language, self.parameters.history, searched)
+        return AskedQuestion(self.question, self.language, self.parameters.history, searched)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Asking:
             return _AnswerParts((), ())
         began = time.perf_counter()
         history, max_tokens = retrieval.parameters.history, self.reader.written_tokens(model)
-        room = self.reader.room_tokens(model, Question(retrieval.question, retrieval.language, history))
+        room = self.reader.room_tokens(model, AskedQuestion(retrieval.question, retrieval.language, history))
         mode = retrieval.parameters.retriever
         background = ""
         sources: tuple[Source, ...] = ()

@@ -22,8 +22,8 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced
-from rag_assets.query.ask.reader import Question
-from rag_assets.query.ask.report_levels import LevelChoice, Report, ReportTree, reports_to_read
+from rag_assets.query.ask.reader import AskedQuestion
+from rag_assets.query.ask.report_levels import LevelChoice, ReportText, ReportTree, reports_to_read
 from rag_assets.query.prompting import prompted
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, ranked_passages
@@ -94,11 +94,11 @@ class GlobalAnswer:
     left_out: int
 
 
-def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> list[list[Report]]:
+def pack_reports(reports: Sequence[ReportText], context_tokens: int, seed: int) -> list[list[ReportText]]:
     """Reports in random order, in groups of at most so many tokens; one that is longer by itself is cut."""
     shuffled = sorted(reports, key=lambda each: each.community_id)
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
-    groups: list[list[Report]] = []
+    groups: list[list[ReportText]] = []
     room = 0
     for report in shuffled:
         cut = replace(report, text=cut_to_tokens(report.text, context_tokens))
@@ -112,7 +112,7 @@ def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> l
 
 
 def global_answer(
-    question: Question, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
+    question: AskedQuestion, reports: Sequence[ReportText], model: LanguageModel, options: GlobalOptions
 ) -> GlobalAnswer:
     """Answer a question from reports, group by group, then as a whole; the context is cut to what the model takes.
 
@@ -138,14 +138,14 @@ def global_answer(
     return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
 
 
-def _map_request(question: Question, group: Sequence[Report], answer_tokens: int) -> Request:
+def _map_request(question: AskedQuestion, group: Sequence[ReportText], answer_tokens: int) -> Request:
     texts = "\n\n".join(report.text for report in group)
     values = {"reports": fenced(texts, "reports"), **question.fenced()}
     properties: dict[str, JsonValue] = {"answer": {"type": "string"}, "helpfulness": HELPFULNESS}
     return prompted(Tag("answers", MAP_STEP), question.language, answer_tokens, {}, values, properties)
 
 
-def _partial(answer: Completion, group: Sequence[Report]) -> PartialAnswer | None:
+def _partial(answer: Completion, group: Sequence[ReportText]) -> PartialAnswer | None:
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         return None
@@ -169,7 +169,7 @@ def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[Part
 
 
 def _reduced(
-    question: Question, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int
+    question: AskedQuestion, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int
 ) -> str | None:
     texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
     values = {"answers": fenced(texts, "answers"), **question.fenced()}

@@ -49,7 +49,7 @@ _ANSWERED: Mapping[str, JsonValue] = {"answered": {"type": "boolean"}}
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """A question with what is known of it.
 
     Attributes:
@@ -96,7 +96,7 @@ class ReaderOptions:
     map_reduce_chunks: int
     seed: int
 
-    def room_tokens(self, model: LanguageModel, question: Question) -> int:
+    def room_tokens(self, model: LanguageModel, question: AskedQuestion) -> int:
         """Tokens of evidence that a request to a model has room for."""
         room = model.context_tokens - _PROMPT_TOKENS - question.tokens - self.written_tokens(model)
         return min(self.context_tokens, max(_LEAST_TOKENS, room))

@@ -34,7 +34,7 @@ class LevelChoice:
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportedCommunity:
     """A community with a report.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reported:
 
 
 @dataclass(frozen=True)
-class Report(Reported):
+class ReportText(ReportedCommunity):
     """A report on a community.
 
     Attributes:
@@ -74,7 +74,7 @@ class ReportTree:
         self._stored = stored
         self.get = once(lambda: _reported(stored))
 
-    def reports(self, chosen: Sequence[Reported]) -> list[Report]:
+    def reports(self, chosen: Sequence[ReportedCommunity]) -> list[ReportText]:
         """Some communities with the texts of their reports.
 
         Raises:
@@ -82,19 +82,19 @@ class ReportTree:
         """
         written = self._stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
         texts = {row["community_id"]: row["text"] for row in written}
-        return [Report(each.community_id, each.level, each.parent_id, texts[each.community_id]) for each in chosen]
+        return [ReportText(each.community_id, each.level, each.parent_id, texts[each.community_id]) for each in chosen]
 
 
-def _reported(stored: StoredTables) -> list[Reported]:
+def _reported(stored: StoredTables) -> list[ReportedCommunity]:
     rows = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
     written = set(stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
-    reported = [Reported(**row) for row in rows if row["community_id"] in written]
+    reported = [ReportedCommunity(**row) for row in rows if row["community_id"] in written]
     return sorted(reported, key=lambda community: (community.level, community.community_id))
 
 
 def choose_reports(
-    reports: Sequence[Reported], levels: LevelChoice, scores: Mapping[str, float] = MappingProxyType({})
-) -> list[Reported]:
+    reports: Sequence[ReportedCommunity], levels: LevelChoice, scores: Mapping[str, float] = MappingProxyType({})
+) -> list[ReportedCommunity]:
     """The reports that are read, so that no entity is read about twice.
 
     Args:
@@ -105,12 +105,12 @@ def choose_reports(
     Returns:
         Those of the level, and those that are not split so far or whose parts have no report.
     """
-    children: dict[str | None, list[Reported]] = {}
+    children: dict[str | None, list[ReportedCommunity]] = {}
     known = {report.community_id for report in reports}
     for report in reports:
         children.setdefault(report.parent_id if report.parent_id in known else None, []).append(report)
 
-    def chosen(report: Reported) -> list[Reported]:
+    def chosen(report: ReportedCommunity) -> list[ReportedCommunity]:
         parts = [each for each in children.get(report.community_id, []) if each.level <= levels.level]
         own = scores.get(report.community_id, 0.0)
         if not parts or (levels.dynamic and max(scores.get(each.community_id, 0.0) for each in parts) <= own):
@@ -122,7 +122,7 @@ def choose_reports(
 
 def reports_to_read(
     embedding: NDArray[np.float32], reports: Index, tree: ReportTree, levels: LevelChoice, trace: TraceRecorder
-) -> list[Reported]:
+) -> list[ReportedCommunity]:
     """The reports that are read for a question; a level that is chosen dynamically, by the cosine with the question."""
     scores: dict[str, float] = {}
     if levels.dynamic:

@@ -22,7 +22,7 @@ from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import Draft, drafts_of
 from rag_assets.query.ask.evidence import shown
 from rag_assets.query.ask.graph_global import HELPFULNESS
-from rag_assets.query.ask.reader import Question, ReaderOptions, sentences_request, value_of
+from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.request import Indexes, RetrievalRequest
@@ -66,7 +66,7 @@ def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[
 
 
 def read_all(
-    question: Question, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
+    question: AskedQuestion, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
 ) -> tuple[tuple[Source, ...], Findings]:
     """Have passages read, group by group, in the order given.
 
@@ -96,7 +96,7 @@ def read_all(
 
 
 def reduce_request(
-    question: Question, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
+    question: AskedQuestion, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
 ) -> tuple[Request, int]:
     """Ask for one answer out of what the groups say.
 
@@ -125,7 +125,7 @@ def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> 
     return groups
 
 
-def _map_request(question: Question, group: Sequence[Source], max_tokens: int) -> Request:
+def _map_request(question: AskedQuestion, group: Sequence[Source], max_tokens: int) -> Request:
     values = {"passages": fenced(shown(group), "passages"), **question.fenced()}
     return sentences_request(MAP_STEP, question.language, values, max_tokens, {"helpfulness": HELPFULNESS})
 

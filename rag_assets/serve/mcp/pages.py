@@ -27,7 +27,7 @@ _CURSOR = re.compile(r"([0-9]{1,9}):(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Line:
+class PageLine:
     """A line of a page, the block that it is of without its rows, and whether it is a row of column headers."""
 
     block: PageBlock
@@ -36,17 +36,15 @@ class Line:
 
 
 @dataclass(frozen=True)
-class PageLines:
+class PageText:
     """A page without its blocks, and all its lines in reading order."""
 
     page: PageContents
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
 
 
 @lru_cache(maxsize=4)
-def page_lines(
-    contents: Contents, document_id: str, page_number: int, area: CellArea | None = None
-) -> PageLines | None:
+def page_lines(contents: Contents, document_id: str, page_number: int, area: CellArea | None = None) -> PageText | None:
     """A page as lines, see `lines_of`; None where there is no such page. It is kept for the parts that are read next.
 
     Raises:
@@ -56,10 +54,10 @@ def page_lines(
     if page is None:
         return None
     blocks = contents.page_blocks(document_id, page_number)
-    return PageLines(replace(page, blocks=()), tuple(lines_of(blocks, area)))
+    return PageText(replace(page, blocks=()), tuple(lines_of(blocks, area)))
 
 
-def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Iterator[Line]:
+def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Iterator[PageLine]:
     """The lines of a page in reading order.
 
     Args:
@@ -73,7 +71,7 @@ def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Itera
             yield line
 
 
-def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[TextBlock], int]:
+def part_of(lines: Sequence[PageLine], start: int, most_chars: int) -> tuple[list[TextBlock], int]:
     """A part of a page: lines from the one at `start` on, of about so many characters, at least one.
 
     Returns:
@@ -83,13 +81,13 @@ def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[Te
     while stop < len(lines) and (stop == start or chars + len(lines[stop].text) <= most_chars):
         chars += len(lines[stop].text) + 1
         stop += 1
-    grouped: dict[int, list[Line]] = {}
+    grouped: dict[int, list[PageLine]] = {}
     for line in lines[start:stop]:
         grouped.setdefault(line.block.block_index, []).append(line)
     begun = {line.block.block_index for line in lines[:start]}
     blocks = []
     for index, own in grouped.items():
-        headers: list[Line] = []
+        headers: list[PageLine] = []
         if index in begun and not own[0].header:
             headers = [line for line in lines if line.block.block_index == index and line.header]
         block = (headers or own)[0].block
@@ -106,19 +104,19 @@ def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[Te
     return blocks, stop
 
 
-def _block_lines(block: PageBlock, area: CellArea | None, *, first: bool) -> Iterator[Line]:
+def _block_lines(block: PageBlock, area: CellArea | None, *, first: bool) -> Iterator[PageLine]:
     """Lines of a block, or of a part of a table: headers stand in the first part that has any line."""
     bare = replace(block, rows=())
     if not block.rows:
         if block.text.strip() and _meets(block.cell_range, area):
-            yield from (Line(bare, piece) for piece in _pieces(block.text))
+            yield from (PageLine(bare, piece) for piece in _pieces(block.text))
         return
     meeting = [_meets(row.cell_range or block.cell_range, area) for row in block.rows]
     if not any(meeting):
         return
     for row, text, meets in zip(block.rows, _row_texts(block), meeting, strict=True):
         if first if row.header else meets:
-            yield from (Line(bare, piece, row.header) for piece in _pieces(text))
+            yield from (PageLine(bare, piece, row.header) for piece in _pieces(text))
 
 
 def _meets(cell_range: str | None, area: CellArea | None) -> bool:
