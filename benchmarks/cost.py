@@ -1,4 +1,4 @@
-"""What a language model would cost: tokens of a document by step and US dollars, as `rag-assets plan` foresees them.
+"""What a language model would cost: tokens of a document by step and US dollars, as `rag-assets plan` estimates them.
 
 Two corpora: the design workbooks, and papers. No papers of the length in question are at hand, so that texts of exactly
 that many tokens are cut from long English documents (transcripts of earnings calls); a plan for some is scaled to their

@@ -39,7 +39,7 @@ _CHANGES_SHOWN = 5
 )
 @click.option("--compare", nargs=2, metavar="A B", help="Compare two modes, or versions of them, question by question.")
 @click.option("--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="TREC judgements of SET.")
-@click.option("--level", "levels", type=click.Choice(_LEVELS), multiple=True, help="What is to be found [all].")
+@click.option("--level", "levels", type=click.Choice(_LEVELS), multiple=True, help="What to find [all].")
 @click.option("--by", "dimensions", type=click.Choice(_DIMENSIONS), multiple=True, help="Tell questions apart [type].")
 @click.option("--measure", "measures", multiple=True, help="Measure, as nDCG@20; the first is that of --by [R@5].")
 @click.option("--answers", is_flag=True, help="Answer the questions as well, as `ask` does.")

@@ -372,7 +372,7 @@ class ServeSettings(_Section):
     proxies: str = Field(
         "",
         description="Addresses or networks of proxies, parted by commas, whose `X-Forwarded-For` names the caller; "
-        "empty takes nobody's word.",
+        "when empty, the header is ignored.",
     )
     connections: int = Field(
         512, ge=1, le=100_000, description="Connections at once; beyond them, the oldest that waits is cut off."

@@ -27,7 +27,7 @@ _MEAN_TOKENS = (
 
 
 def mean_tokens(text: str) -> float:
-    """Tokens of a text as common tokenizers count them on average, to foresee what calls cost."""
+    """Tokens of a text as common tokenizers count them on average, to estimate what calls cost."""
     return sum(tokens * len(pattern.findall(text)) for pattern, tokens in _MEAN_TOKENS)
 
 

@@ -109,7 +109,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         document_id: DocumentId,
         page_number: PageNumber,
         row_limit: Annotated[int, Query(ge=0, le=100_000, description="Rows of tables, at most.")] = ROW_LIMIT,
-        focus: Annotated[str | None, Query(max_length=100, description="Cells that are to be among them.")] = None,
+        focus: Annotated[str | None, Query(max_length=100, description="Cells to include.")] = None,
     ) -> Response:
         return await read(
             service,
