@@ -293,10 +293,9 @@ def tune(
     Without SET, those of the setting evaluation.questions. Ctrl-C prints what is known so far.
     """
     from rag_assets.cli.progress import progress_display
-    from rag_assets.evaluation.statistics import FEW
+    from rag_assets.evaluation.statistics import FEW, change_text
     from rag_assets.pipeline.opening import published_snapshot
     from rag_assets.pipeline.tuning import TuningBudget, planned_tuning
-    from rag_assets.training.adoption import shown
     from rag_assets.training.tuning import MEASURES, tuned
 
     deadline, home = time.monotonic() + budget, open_home(context)
@@ -356,7 +355,7 @@ def tune(
         return
     say(f"winner: {winner.name}", bold=True)
     for measure, difference in made.differences.items():
-        say(f"{measure} on questions held out, winner less default: {shown(difference.difference)}")
+        say(f"{measure} on questions held out, winner less default: {change_text(difference.difference)}")
     if winner is default:
         return
     if is_worse:

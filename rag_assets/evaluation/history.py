@@ -7,7 +7,7 @@ from html import escape
 
 from rag_assets.evaluation.recorded import MAIN, RecordedRun, RecordedSystem, runs
 from rag_assets.evaluation.statistics import Interval
-from rag_assets.evaluation.tables import shown
+from rag_assets.evaluation.tables import interval_text
 from rag_assets.store.lake import Lake
 from rag_assets.text.plain import markdown_table
 
@@ -52,7 +52,7 @@ def history_markdown(points: Sequence[Point]) -> str:
             point.run.made_by,
             point.run.question_set,
             point.run.question_count,
-            *("" if each is None else shown(each) for each in point.figures),
+            *("" if each is None else interval_text(each) for each in point.figures),
         ]
         for point in points
     ]
@@ -76,7 +76,10 @@ def history_picture(points: Sequence[Point]) -> str:
         middle = _MARGIN + (place + 0.5) * step
         for number, figure in enumerate(point.figures):
             if figure is not None:
-                x, label = middle + 5 * number - 2.5, f"{' '.join(MAIN[number])} {shown(figure)}, {point.system.system}"
+                x, label = (
+                    middle + 5 * number - 2.5,
+                    f"{' '.join(MAIN[number])} {interval_text(figure)}, {point.system.system}",
+                )
                 parts.append(
                     f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{escape(label)}</title>'
                     f'<path d="M{x:.1f} {_y(figure.low):.1f}V{_y(figure.high):.1f}"/>'

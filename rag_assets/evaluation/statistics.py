@@ -32,6 +32,11 @@ class Interval:
     count: int
 
 
+def change_text(interval: Interval) -> str:
+    """A difference with its interval, each with its sign."""
+    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """How much better one system is than another on the same questions.

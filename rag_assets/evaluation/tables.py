@@ -10,7 +10,7 @@ from rag_assets.evaluation.judges.judgements import Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
-from rag_assets.evaluation.statistics import FEW, Interval
+from rag_assets.evaluation.statistics import FEW, Interval, change_text
 
 _SPENT = ("input_tokens", "output_tokens", "cost_usd")
 HEADLINE = ("R@5", "All@5", "MRR@10", "nDCG@10")
@@ -46,20 +46,15 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def shown(interval: Interval) -> str:
+def interval_text(interval: Interval) -> str:
     """A figure with its interval; a star where it rests on fewer than `FEW` questions."""
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{'*' if interval.count < FEW else ''}"
 
 
-def shown_amount(interval: Interval) -> str:
+def amount_text(interval: Interval) -> str:
     """An amount, as of milliseconds, with its interval."""
     digits = 0 if interval.mean >= 100 else 1 if interval.mean >= 1 else 4
     return f"{interval.mean:,.{digits}f} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]"
-
-
-def shown_change(interval: Interval) -> str:
-    """A difference with its interval, each with its sign."""
-    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
 def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
@@ -70,14 +65,14 @@ def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterat
         present = [name for name in measures if any((each, level, name) in overall for each in evaluation.systems)]
         if not present:
             continue
-        form = shown_amount if level in {Judge.GRADING, Judge.CLAIMS} else shown
+        form = amount_text if level in {Judge.GRADING, Judge.CLAIMS} else interval_text
         amounts = (f"milliseconds {level}", *(_SPENT if level == ANSWER else ()))
         extra = [name for name in amounts if any((each, COST, name) in overall for each in evaluation.systems)]
         rows = tuple(
             (
                 system,
                 *(cell(overall.get((system, level, name)), form) for name in present),
-                *(cell(overall.get((system, COST, name)), shown_amount) for name in extra),
+                *(cell(overall.get((system, COST, name)), amount_text) for name in extra),
             )
             for system in evaluation.systems
         )
@@ -99,7 +94,7 @@ def group_tables(
         }
         counts = {group: max(cells[each].count for each in cells if each[0] == group) for group, _ in cells}
         rows = tuple(
-            (group, str(count), *(cell(cells.get((group, system)), shown) for system in evaluation.systems))
+            (group, str(count), *(cell(cells.get((group, system)), interval_text) for system in evaluation.systems))
             for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         )
         if rows:
@@ -112,7 +107,7 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            shown_change(each.difference) + ("*" if each.difference.count < FEW else ""),
+            change_text(each.difference) + ("*" if each.difference.count < FEW else ""),
             *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
             f"{each.wins} / {each.losses}",
             f"{each.visible:.2f}" if math.isfinite(each.visible) else "",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rag_assets.contracts.errors import AwayError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.models.congestion import CongestionWindow
-from rag_assets.models.providers import Caller, CallError, CallProblem, late
+from rag_assets.models.providers import Caller, CallError, CallProblem, timeout_message
 from rag_assets.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ class Attempts:
                 await self._note(request)
                 return await self._caller.call(request)
         except TimeoutError as error:
-            raise CallError(CallProblem.UNAVAILABLE, late(self._timeout_seconds)) from error
+            raise CallError(CallProblem.UNAVAILABLE, timeout_message(self._timeout_seconds)) from error
         finally:
             self._calling.discard(task)
 

@@ -22,7 +22,7 @@ _SAMPLE = 16  # requests of a step whose tokens are counted by the model itself,
 _MILLION = 1_000_000
 _FINEST = 64  # steps in which a made-up value is shortened
 
-Foresee = Callable[[Request, int], JsonValue]
+Simulate = Callable[[Request, int], JsonValue]
 """Makes up the answer to a request, of at most so many tokens; None for one that only fits the schema."""
 
 
@@ -115,7 +115,7 @@ class PlanningModel:
             are assumed.
         find: Gives the stored answer to a request, or None.
         typical_output_tokens: Mean tokens written by step, from earlier calls.
-        foresee: What makes up answers that must say something of what was asked, by step.
+        simulations: What makes up answers that must say something of what was asked, by step.
         remembers: Whether what is asked twice is one call, as where answers are stored.
     """
 
@@ -127,7 +127,7 @@ class PlanningModel:
         model: LanguageModel | None,
         find: Callable[[Request], Completion | None],
         typical_output_tokens: Mapping[str, float],
-        foresee: Mapping[str, Foresee] | None = None,
+        simulations: Mapping[str, Simulate] | None = None,
         *,
         remembers: bool = False,
     ) -> None:
@@ -137,7 +137,7 @@ class PlanningModel:
         self.output_tokens = limits.output_tokens
         self.steps: dict[tuple[str, str], StepPlan] = {}
         self._model, self._find, self._typical = model, find, typical_output_tokens
-        self._foresee = foresee or {}
+        self._simulations = simulations or {}
         self._asked: dict[str, Completion] | None = {} if remembers else None
 
     @contextmanager
@@ -187,8 +187,8 @@ class PlanningModel:
             return None
         typical = self._typical.get(request.tag.step, request.max_tokens * _TYPICAL_SHARE)
         most_tokens = min(request.max_tokens, round(typical))
-        if foresee := self._foresee.get(request.tag.step):
-            value = foresee(request, most_tokens)
+        if simulate := self._simulations.get(request.tag.step):
+            value = simulate(request, most_tokens)
             if value is not None:
                 return value
         return made_up(json.loads(request.schema), most_tokens)

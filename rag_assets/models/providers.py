@@ -110,12 +110,12 @@ class Provider(Protocol):
 TIMEOUT_SETTING = "language_model.timeout_seconds"
 
 
-def late(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
+def timeout_message(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
     """What is said where no answer came in so many seconds, by a setting if any."""
     return f"no answer within {seconds:g} s" + (f" ({setting})" if setting else "")
 
 
-def nobody(error: BaseException) -> str:
+def unreachable_message(error: BaseException) -> str:
     """What is said where no connection could be made, of which nothing was sent."""
     return f"is the server running? ({one_line(error) or type(error).__name__})"
 

@@ -138,7 +138,7 @@ class RateLimit:
     async def close(self) -> None:
         """Tell the other processes of tokens that were not used."""
         if self._owed_tokens:
-            await self._change(self._settled)
+            await self._change(self._settle_owed)
 
     async def _spend(self, tokens: int) -> float:
         """Count a call where it may begin; else the seconds until it may."""
@@ -146,7 +146,7 @@ class RateLimit:
 
         def spend(state: _State, now: float) -> _State:
             nonlocal seconds
-            state = self._settled(state, now)
+            state = self._settle_owed(state, now)
             seconds = max(
                 state.held_until - now,
                 state.requests_at - self._requests.tolerance - now,
@@ -163,7 +163,7 @@ class RateLimit:
         await self._change(spend)
         return seconds
 
-    def _settled(self, state: _State, now: float) -> _State:
+    def _settle_owed(self, state: _State, now: float) -> _State:
         del now
         with self._owed_guard:
             owed, self._owed_tokens = self._owed_tokens, 0

@@ -266,7 +266,9 @@ def _look_at_files(
         else:
             contents[document_id] = _read_content(file, scratch)
         if known and contents[document_id].sha256 == known["content_sha256"]:
-            files[document_id] = replace(file, fingerprint=_settled(known["fingerprint"] or "", file.fingerprint))
+            files[document_id] = replace(
+                file, fingerprint=_fingerprint_to_store(known["fingerprint"] or "", file.fingerprint)
+            )
     return contents, unread
 
 
@@ -280,7 +282,7 @@ def _is_as_stored(known: Mapping[str, str | None], file: SourceFile) -> bool:
     )
 
 
-def _settled(stored: str, listed: str) -> str:
+def _fingerprint_to_store(stored: str, listed: str) -> str:
     """Fingerprint to store of a file whose bytes are as stored.
 
     Where nothing but the inode changed, as on network shares that number files anew, it is not compared any more.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.contracts.modes import REWRITE_MODE
-from rag_assets.evaluation.statistics import FEW
+from rag_assets.evaluation.statistics import FEW, change_text
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
 from rag_assets.pipeline.opening import (
     LEARNED,
@@ -49,7 +49,6 @@ from rag_assets.training.adoption import (
     basis_of,
     having,
     prove,
-    shown,
     store_candidate,
     undo,
     whole,
@@ -90,7 +89,7 @@ class _Look:
         return any(each.difference.high < 0 for each in self.proofs)
 
     def __str__(self) -> str:
-        changes = ", ".join(f"{each.measure} {shown(each.difference)}" for each in self.proofs)
+        changes = ", ".join(f"{each.measure} {change_text(each.difference)}" for each in self.proofs)
         if _are_enough(self.unseen, self.groups):
             return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
         on, needed = f"on {counted(self.groups, 'document')}", f"{FEW} on {LEAST_GROUPS} are needed"

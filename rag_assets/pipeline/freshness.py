@@ -48,7 +48,7 @@ def step_facts(home: Home) -> dict[str, dict[str, str]]:
 def stale_steps(home: Home) -> list[Stale]:
     """What an index run would make anew, and why, but for files that changed. Reads no rows but those of marks."""
     newest = home.snapshots.newest()
-    found = list(_asked_again(home))
+    found = list(_rows_to_retry(home))
     if newest is None:
         return found
     facts = step_facts(home)
@@ -163,7 +163,7 @@ def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, ea
     return [f"{name} changed" for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
 
 
-def _asked_again(home: Home) -> Iterator[Stale]:
+def _rows_to_retry(home: Home) -> Iterator[Stale]:
     """Rows that ask to be made again, whatever code and settings say."""
     from rag_assets.parsing.documents import documents_to_retry
     from rag_assets.store.lake import shard_of

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.evaluation.clicks import read_clicks
+from rag_assets.evaluation.statistics import change_text
 from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
 from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot, usable_place
@@ -27,7 +28,7 @@ from rag_assets.query.search.ranking_weights import (
     map_files,
     weights_files,
 )
-from rag_assets.training.adoption import Basis, Proof, prune, shown, store_candidate
+from rag_assets.training.adoption import Basis, Proof, prune, store_candidate
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
@@ -92,7 +93,7 @@ class Trained:
                 proof.measure,
                 f"{proof.before.mean:.3f} [{proof.before.low:.3f}, {proof.before.high:.3f}]",
                 f"{proof.after.mean:.3f} [{proof.after.low:.3f}, {proof.after.high:.3f}]",
-                shown(proof.difference),
+                change_text(proof.difference),
                 proof.reason,
             ]
             for proof in self.proofs.values()

@@ -26,13 +26,13 @@ from rag_assets.store.snapshots import facts_digest
 
 if TYPE_CHECKING:
     from rag_assets.graph.mentions.spans import Span
-    from rag_assets.models.planning import Foresee, PlanningModel, StepPlan
+    from rag_assets.models.planning import PlanningModel, Simulate, StepPlan
     from rag_assets.models.structured import StructuredModel
     from rag_assets.pipeline.home import Home
     from rag_assets.query import KnowledgeBase
     from rag_assets.sources.changes import Changes, Listing
 
-_FORESEEN_NOTE = (
+_ESTIMATES_NOTE = (
     "glean_graph, confirm_entity, describe_entity and report_community are estimated from names that rules find: the "
     "model may find more or fewer"
 )
@@ -147,7 +147,7 @@ def make_plan(home: "Home") -> Plan:
         assumed = f"{model.context_tokens:,} tokens"
         notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
     if any(step.calls and step.step in SIMULATED_STEPS for step in model.steps.values()):
-        notes.append(_FORESEEN_NOTE)
+        notes.append(_ESTIMATES_NOTE)
     return _priced(home, model, marks, documents, notes)
 
 
@@ -174,12 +174,12 @@ def plan_questions(home: "Home", ask: "Callable[[KnowledgeBase], object]") -> li
     from rag_assets.query.ask import graph_global, text_map_reduce
     from rag_assets.query.search import rewriting
 
-    foresee: dict[str, Foresee] = dict.fromkeys((graph_global.MAP_STEP, text_map_reduce.MAP_STEP), _helpful)
-    foresee[rewriting.STEP] = _rewritten
+    simulations: dict[str, Simulate] = dict.fromkeys((graph_global.MAP_STEP, text_map_reduce.MAP_STEP), _helpful)
+    simulations[rewriting.STEP] = _rewritten
     counting: list[tuple[Home, PlanningModel, str | None]] = []
 
     def opened(asked: "Home") -> StructuredModel:
-        model, unknown = _planning_model(asked, foresee, remembers=True)
+        model, unknown = _planning_model(asked, simulations, remembers=True)
         counting.append((asked, model, unknown))
         return StructuredModel(model, asked.options.language_model.temperature)
 
@@ -215,16 +215,16 @@ def save_plan(home: "Home", plan: Plan) -> None:
 
 
 def _planning_model(
-    home: "Home", foresee: "Mapping[str, Foresee] | None" = None, *, remembers: bool = False
+    home: "Home", simulations: "Mapping[str, Simulate] | None" = None, *, remembers: bool = False
 ) -> "tuple[PlanningModel, str | None]":
     """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
     from rag_assets.graph.mentions.simulation import SIMULATED_STEPS, simulated_findings
     from rag_assets.models.planning import PlanningModel
 
-    foresee = foresee or dict.fromkeys(SIMULATED_STEPS, simulated_findings)
+    simulations = simulations or dict.fromkeys(SIMULATED_STEPS, simulated_findings)
     typical = home.ledger().mean_output_tokens(home.language_model_name)
     find = partial(_stored, home)
-    planning = partial(PlanningModel, home.language_model_name, find=find, foresee=foresee, remembers=remembers)
+    planning = partial(PlanningModel, home.language_model_name, find=find, simulations=simulations, remembers=remembers)
     try:
         return planning(language_model(home), typical_output_tokens=typical), None
     except ModelError as error:  # the limits of a model may be its server's to tell

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_assets.contracts.errors import QueryError, StoreError
-from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, is_worse, paired_bootstrap
+from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, change_text, is_worse, paired_bootstrap
 from rag_assets.store.files import write_atomically
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
@@ -111,7 +111,7 @@ def prove(
     guarded = {name: both for name, values in guards.items() if len(both := _pairs(*values, groups)) > 1}
     compared = {name: _difference(both) for name, both in guarded.items()}
     worse = [
-        f"{name} by {shown(each)}"
+        f"{name} by {change_text(each)}"
         for name, each in compared.items()
         if is_worse(each, [pair.after - pair.before for pair in guarded[name]])
     ]
@@ -123,21 +123,16 @@ def prove(
             f"{LEAST_GROUPS} are needed"
         )
     elif difference.low <= 0:
-        reason = f"not better beyond the interval: {shown(difference)}"
+        reason = f"not better beyond the interval: {change_text(difference)}"
     elif worse:
-        reason = f"better by {shown(difference)}, but worse: {'; '.join(worse)}"
+        reason = f"better by {change_text(difference)}, but worse: {'; '.join(worse)}"
     else:
-        reason = f"better by {shown(difference)}, and nothing is worse beyond its interval"
+        reason = f"better by {change_text(difference)}, and nothing is worse beyond its interval"
     is_better = difference.count >= FEW and group_count >= LEAST_GROUPS and difference.low > 0 and not worse
     own = [each.group for each in pairs]
     reached_before = bootstrap_interval([each.before for each in pairs], groups=own)
     reached_after = bootstrap_interval([each.after for each in pairs], groups=own)
     return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason, worse)
-
-
-def shown(change: Interval) -> str:
-    """A change with its interval, for people."""
-    return f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
 
 
 class _Pair(NamedTuple):

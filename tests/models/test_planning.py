@@ -63,11 +63,11 @@ def test_an_answer_is_as_long_as_earlier_ones_or_half_of_what_it_may_be(
 def test_what_a_step_foresees_is_answered_and_otherwise_what_fits_the_schema() -> None:
     limits: list[int] = []
 
-    def foresee(request: Request, most_tokens: int) -> JsonValue:
+    def simulate(request: Request, most_tokens: int) -> JsonValue:
         limits.append(most_tokens)
         return {"title": "As asked", "findings": []} if "What?" in request.messages[-1].text else None
 
-    model = PlanningModel("m", None, lambda _: None, {}, {"report": foresee})
+    model = PlanningModel("m", None, lambda _: None, {}, {"report": simulate})
     other = Request("", (Message("user", "Why?"),), 3000, REQUEST.tag, schema=REQUEST.schema)
     first, second = model.generate([REQUEST, other])
     assert first.value == {"title": "As asked", "findings": []}

@@ -29,7 +29,7 @@ from rag_assets.evaluation.judges.judgements import (
 )
 from rag_assets.evaluation.runs import Evaluation, QuestionResult
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, bootstrap_intervals, holm, wilcoxon
-from rag_assets.evaluation.tables import TextTable, cell, shown, shown_amount
+from rag_assets.evaluation.tables import TextTable, amount_text, cell, interval_text
 
 _LEAST_AGREEMENT = 0.8  # with labels; below it figures are marked as not to be believed
 _MOST_BIAS = 10  # points of 100 by which the order of answers may count
@@ -208,7 +208,7 @@ def judge_tables(judgements: Judgements) -> Iterator[TextTable]:
         columns = ("mode", "criterion", "points of 100", "p Wilcoxon", "p Holm", "better / worse", "questions")
         cells = tuple(
             (
-                *(row.system, row.criterion, shown_amount(row.points)),
+                *(row.system, row.criterion, amount_text(row.points)),
                 *(f"{row.p_wilcoxon:.3f}", f"{row.p_holm:.3f}"),
                 *(f"{row.wins} / {row.losses}", str(row.points.count)),
             )
@@ -216,15 +216,17 @@ def judge_tables(judgements: Judgements) -> Iterator[TextTable]:
         )
         yield TextTable(f"Preferred to {judgements.options.base}", columns, cells)
     if same := claims_agreement(judgements):
-        pairs = tuple((*key, shown(bootstrap_interval(values)), str(len(values))) for key, values in same.items())
+        pairs = tuple(
+            (*key, interval_text(bootstrap_interval(values)), str(len(values))) for key, values in same.items()
+        )
         yield TextTable("Claims prefer what the judge prefers", ("criterion", "counted", "share", "pairs"), pairs)
     heads = ("judge", "agrees with labels", "points of what it is shown first", "says the same again", "missing")
     checks = tuple(
         (
             name,
-            cell(check.agreement, shown),
-            cell(check.shown_first, shown_amount),
-            cell(check.consistency, shown),
+            cell(check.agreement, interval_text),
+            cell(check.shown_first, amount_text),
+            cell(check.consistency, interval_text),
             _causes(check.missing),
         )
         for name, check in _checks(judgements)

@@ -15,8 +15,8 @@ from rag_assets.evaluation.questions import GLOBAL_TYPE, Question
 from rag_assets.evaluation.recipes.conditions import MODEL, RECIPES, REMEDIES, Condition, Recipe
 from rag_assets.evaluation.runs import ANSWER, Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, COST, SEED, Figure, figures
-from rag_assets.evaluation.statistics import Comparison, Interval, compare
-from rag_assets.evaluation.tables import TextTable, cell, shown, shown_amount, shown_change
+from rag_assets.evaluation.statistics import Comparison, Interval, change_text, compare
+from rag_assets.evaluation.tables import TextTable, amount_text, cell, interval_text
 from rag_assets.query.knowledge_base import KnowledgeBase
 
 _AMOUNTS = {COST, Judge.GRADING, Judge.PREFERENCE, Judge.CLAIMS}
@@ -158,12 +158,14 @@ def recipe_tables(run: RecipeRun) -> list[TextTable]:
     for each in run.conditions:
         row = [each.name, "not run" if each.name in run.not_run else each.mode]
         for level, measure in columns:
-            row.append(cell(figure.get((each.name, level, measure)), shown_amount if level in _AMOUNTS else shown))
+            row.append(
+                cell(figure.get((each.name, level, measure)), amount_text if level in _AMOUNTS else interval_text)
+            )
             if measure in beside and levels[measure] == level:
                 row.append(each.published.get(measure, ""))
         row += [each.published.get(name, "") for name in unmeasured]
         comparison = run.against.get(each.name)
-        rows.append((*row, f"{shown_change(comparison.difference)} p {comparison.p_holm:.3f}" if comparison else ""))
+        rows.append((*row, f"{change_text(comparison.difference)} p {comparison.p_holm:.3f}" if comparison else ""))
     count = len(run.evaluation.questions) if run.evaluation else 0
     table = TextTable(f"{run.recipe.title}, {count} questions", tuple(heads), tuple(rows))
     return [table, run.context] if run.context else [table]

@@ -71,7 +71,7 @@ def draw_communities(
         max(_LEAST_RADIUS, math.sqrt(_SHARE * _WIDTH * _HEIGHT * len(each.members) / total / math.pi)) for each in roots
     ]
     weights = _weights(roots, edges)
-    places = _settled(radii, weights)
+    places = _circle_places(radii, weights)
     heaviest = max(weights.values(), default=1.0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" font-family="sans-serif">',
@@ -132,7 +132,7 @@ def _weights(roots: Sequence[Community], edges: Sequence[tuple[str, str, float]]
     return weights
 
 
-def _settled(radii: Sequence[float], weights: Mapping[tuple[int, int], float]) -> list[tuple[float, float]]:
+def _circle_places(radii: Sequence[float], weights: Mapping[tuple[int, int], float]) -> list[tuple[float, float]]:
     """Places of circles that do not overlap, near those that they are tied to: along a spiral, then pulled together
     and pushed apart in turn.
     """

@@ -183,7 +183,7 @@ class Extractor:
             texts = [part.text for parts in prose for part in parts if part.language == language]
             entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
         return [
-            self._document(pages, which, _named(parts, entities))
+            self._document(pages, which, _recognized_spans(parts, entities))
             for pages, which, parts in zip(contents, languages, prose, strict=True)
         ]
 
@@ -358,7 +358,9 @@ def _page_prose(page: Page, language: str) -> list[_Prose]:
     return parts
 
 
-def _named(prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]) -> dict[int, list[Span]]:
+def _recognized_spans(
+    prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]
+) -> dict[int, list[Span]]:
     """Named entities by page, as spans of the page's text, of what recognizers found by language and text."""
     spans: dict[int, list[Span]] = defaultdict(list)
     for part in prose:
@@ -488,7 +490,7 @@ def _relationships(
         others = [other for other in ordered[1:] if {ordered[0], other} & shown]
         pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
     elif relates(sentence):
-        pairs += [(first, second, RelationshipKind.SENTENCE, "") for first, second in _told_pairs(unit, mentions)]
+        pairs += [(first, second, RelationshipKind.SENTENCE, "") for first, second in _sentence_pairs(unit, mentions)]
     if not pairs:
         return
     of_row = row_text(page.blocks[unit.block_index], unit.line)
@@ -500,7 +502,7 @@ def _relationships(
             yield RelationshipMention(*where, source, target, how, 1.0, stated or _about(text, source, target))
 
 
-def _told_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, str]]:
+def _sentence_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, str]]:
     """Names of a sentence that it may relate: near to each other, not side by side in a list, and not who speaks."""
     speaker = _SPEAKER.match(unit.text)
     told = [each for each in mentions if not (speaker and each.start == unit.start)][:_SENTENCE_NAMES]

@@ -13,10 +13,10 @@ from rag_assets.models.providers import (
     STATUS_PROBLEMS,
     CallError,
     CallProblem,
-    late,
-    nobody,
     retry_after_seconds,
     sendable,
+    timeout_message,
+    unreachable_message,
     without_keys,
 )
 from rag_assets.text.plain import one_line
@@ -204,7 +204,7 @@ def call_errors(
     except (AnthropicError, httpx2.HTTPError, ValueError, TimeoutError) as error:
         # The exception may quote the request or the key, so it must not go along.
         limit = client.timeout if isinstance(client.timeout, int | float) else math.inf
-        in_time = late(transfer_seconds, "") if transfer_seconds else late(limit)
+        in_time = timeout_message(transfer_seconds, "") if transfer_seconds else timeout_message(limit)
         raise _call_error(error, request, client.api_key, f"anthropic: {in_time}") from None
 
 
@@ -220,7 +220,7 @@ def _call_error(error: Exception, request: Request | None, api_key: str | None, 
         case APITimeoutError() | TimeoutError():
             return (UnsentError if unsent else CallError)(CallProblem.UNAVAILABLE, too_late)
         case APIConnectionError() if isinstance(cause, httpx2.ConnectError):
-            line = f"anthropic: no connection to {error.request.url.host}: {nobody(cause)}"
+            line = f"anthropic: no connection to {error.request.url.host}: {unreachable_message(cause)}"
             return UnsentError(CallProblem.UNREACHABLE, line)
         case APIConnectionError():
             kind = f" ({type(cause).__name__})" if cause else ""

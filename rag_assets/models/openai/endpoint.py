@@ -20,10 +20,10 @@ from rag_assets.models.providers import (
     STATUS_PROBLEMS,
     CallError,
     CallProblem,
-    late,
-    nobody,
     retry_after_seconds,
     sendable,
+    timeout_message,
+    unreachable_message,
     without_keys,
 )
 from rag_assets.text.plain import one_line
@@ -109,9 +109,9 @@ class Endpoint:
         return self.host or "api.openai.com"
 
     @property
-    def late(self) -> str:
+    def timeout_message(self) -> str:
         """What is said where no answer came in time."""
-        return late(self.timeout_seconds, self.timeout_setting)
+        return timeout_message(self.timeout_seconds, self.timeout_setting)
 
     @property
     def root(self) -> str:
@@ -286,10 +286,12 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
 
     place = endpoint.place
     if isinstance(error, openai.APITimeoutError):
-        return CallError(CallProblem.UNAVAILABLE, f"{place}: {endpoint.late}")
+        return CallError(CallProblem.UNAVAILABLE, f"{place}: {endpoint.timeout_message}")
     if isinstance(error, openai.APIConnectionError):
         if isinstance(error.__cause__, httpx2.ConnectError):
-            return CallError(CallProblem.UNREACHABLE, f"{place}: connection failed: {nobody(error.__cause__)}")
+            return CallError(
+                CallProblem.UNREACHABLE, f"{place}: connection failed: {unreachable_message(error.__cause__)}"
+            )
         cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
         return CallError(CallProblem.UNAVAILABLE, f"{place}: connection failed ({cause})")
     if not isinstance(error, openai.APIStatusError):

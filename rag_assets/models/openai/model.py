@@ -123,7 +123,7 @@ class OpenAICaller:
                 else:
                     written = self._answer_parts(await self._create(request))
         except TimeoutError:
-            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.late}") from None
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.timeout_message}") from None
         except (openai.APIError, ValueError) as error:
             if getattr(error, "code", None) == _REFUSED_BY_FILTER:
                 return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")

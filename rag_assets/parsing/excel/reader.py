@@ -185,18 +185,18 @@ def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
         name: Name of the sheet.
         blocks: Its blocks in reading order.
     """
-    role = _named(name)
+    role = _role_by_name(name)
     if role is not None:
         return role
     if len(blocks) > _LONG_BLOCKS:
         return None
     title = next((block.text for block in blocks if block.kind in {BlockKind.HEADING, BlockKind.PARAGRAPH}), "")
-    if _named(title) is PageRole.REVISION_HISTORY and any(_lists_revisions(block) for block in blocks):
+    if _role_by_name(title) is PageRole.REVISION_HISTORY and any(_lists_revisions(block) for block in blocks):
         return PageRole.REVISION_HISTORY
     return None
 
 
-def _named(text: str) -> PageRole | None:
+def _role_by_name(text: str) -> PageRole | None:
     plain = re.sub(r"[\s■□●◆【】<>()]|^[\d.]+", "", unicodedata.normalize("NFKC", text)).lower()
     return next((role for role, pattern in _NAMES if pattern.fullmatch(plain)), None)
 

@@ -42,7 +42,7 @@ _MARKS = {("checkbox", True): "☑", ("checkbox", False): "☐", ("radio", True)
 
 def inline_text(element: etree._Element) -> str:
     """Text of an element as displayed: spaces collapsed, breaks kept, readings of ruby left out (`markup` has them)."""
-    return shown(collapse("".join(texts(element))))
+    return describe_pictures(collapse("".join(texts(element))))
 
 
 def collapse(text: str) -> str:
@@ -50,7 +50,7 @@ def collapse(text: str) -> str:
     return "\n".join(line for line in (unwrap(line) for line in text.split(BREAK)) if line)
 
 
-def shown(text: str) -> str:
+def describe_pictures(text: str) -> str:
     """A text with its pictures in words."""
     return _PICTURES.sub(r"[図: \1]", text)
 
@@ -113,7 +113,7 @@ def is_hidden(element: etree._Element) -> bool:
 
 def hidden_text(element: etree._Element) -> str:
     """Text of an element that is not shown; what is hidden within it once more is not told apart."""
-    return "" if element.tag in _SPECIAL else shown(collapse("".join(texts(element, marks_hidden=False))))
+    return "" if element.tag in _SPECIAL else describe_pictures(collapse("".join(texts(element, marks_hidden=False))))
 
 
 def item_label(item: etree._Element, numbers: dict[etree._Element, int]) -> str:

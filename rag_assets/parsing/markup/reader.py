@@ -27,12 +27,12 @@ from rag_assets.parsing.markup.inline import (
     UNWANTED,
     captions,
     collapse,
+    describe_pictures,
     hidden_text,
     inline_text,
     is_hidden,
     item_label,
     link,
-    shown,
     special_text,
     svg_lines,
     texts,
@@ -199,7 +199,7 @@ class _MarkupReader:
                 text, self._label = self._label + text, ""
                 self.blocks.append(Block(BlockKind.HEADING, text, self._sections.enter(_HEADINGS[tag], text)))
         elif tag == "pre":
-            self._append(kind, _indented(shown("".join(texts(element)).replace(BREAK, "\n"))))
+            self._append(kind, _indented(describe_pictures("".join(texts(element)).replace(BREAK, "\n"))))
         elif tag == "table" and not _is_layout(element):
             self._end_term()
             self._read_table(element)
@@ -255,7 +255,7 @@ class _MarkupReader:
         if text and (alone := captions(text)):
             self.blocks.extend(Block(BlockKind.CAPTION, caption, self._sections.path) for caption in alone)
         else:
-            self._append(kind, shown(text))
+            self._append(kind, describe_pictures(text))
         if readings := " ".join(filter(None, self._readings)):
             self.blocks.append(Block(BlockKind.PARAGRAPH, readings, self._sections.path))
         self.blocks.extend(self._hanging)

@@ -90,7 +90,7 @@ def _grid(page: OpenPage, across: list[Rule], down: list[Rule]) -> Grid | None:
     if rows * columns > _BOXES:
         page.note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
         return None
-    rooms, areas = _joined(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
+    rooms, areas = _merge_boxes(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
     frames = set()
     crooked = 0
     width, height = page.size
@@ -137,7 +137,7 @@ def _walls(rules: list[Rule], places: list[float], steps: list[float]) -> list[l
     return walls
 
 
-def _joined(
+def _merge_boxes(
     rows: int, columns: int, below: list[list[bool]], beside: list[list[bool]]
 ) -> tuple[list[list[int]], list[tuple[int, int, int, int, int]]]:
     """Cells from boxes that no rule parts.

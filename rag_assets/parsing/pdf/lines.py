@@ -330,7 +330,7 @@ def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
     typical = _base_size(runs) if runs else 0.0
     ruby: list[Line] = []
     for row, below in pairwise([*rows, []]):
-        line = _joined(sorted(row, key=lambda run: run.left), region)
+        line = _line_of_runs(sorted(row, key=lambda run: run.left), region)
         if _is_ruby(line, row, below, typical):
             ruby.append(line)
         else:
@@ -375,7 +375,7 @@ def _vertical_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
             columns.append([run])
     ruby: list[Line] = []
     for column in columns:
-        line = _joined(sorted(column, key=lambda run: run.top), region, is_vertical=True)
+        line = _line_of_runs(sorted(column, key=lambda run: run.top), region, is_vertical=True)
         if column[0].size < RUBY_SHARE * typical:
             ruby.append(line)
         else:
@@ -392,7 +392,7 @@ def _base_size(runs: Sequence[Run]) -> float:
     return max(covered, key=lambda size: covered[size])
 
 
-def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
+def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     text, end, widest = "", row[0].top if is_vertical else row[0].left, 0.0
     parts: list[LinePart] = []
     for run in row:

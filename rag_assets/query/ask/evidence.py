@@ -39,7 +39,7 @@ def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tu
     return tuple(Source.of(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
 
 
-def shown(sources: Sequence[Source]) -> str:
+def sources_text(sources: Sequence[Source]) -> str:
     """Sources as a reader sees them: number, place and text."""
     return "\n\n".join(f"[{source.number}] {source.citation}\n{text}" for source, text in _without_repeats(sources))
 

@@ -216,7 +216,7 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
     words = list(dict.fromkeys(content_words(asked)))
     if not words:
         return Scope("", tuple(rows), "") if rows else None
-    named = _named(words, rows, stored)
+    named = _documents_by_name(words, rows, stored)
     if len(named) < 2 and not of_format:
         return None
     chosen = named if len(named) > 1 else rows
@@ -400,7 +400,7 @@ def _folders(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str, int]
     return sorted(counted, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _named(
+def _documents_by_name(
     words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]], stored: StoredTables
 ) -> list[Mapping[str, str]]:
     """The documents whose names hold most of some words; or else of a folder named; or else by summaries, too."""

@@ -23,7 +23,7 @@ from rag_assets.models.dispatch import answers
 from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import text_so_far
-from rag_assets.query.ask.evidence import shown
+from rag_assets.query.ask.evidence import sources_text
 from rag_assets.query.prompting import (
     NOTHING,
     QUERY_TOKENS,
@@ -111,7 +111,7 @@ def passages_request(
 ) -> Request:
     """Ask for an answer from passages and what else is known (`background`, which may be empty)."""
     values = {
-        "passages": fenced(shown(sources), "passages"),
+        "passages": fenced(sources_text(sources), "passages"),
         "background": fenced(background or NOTHING, "background"),
         "conversation": fenced(conversation(history), "conversation"),
         "query": fenced_query(question),

@@ -56,9 +56,9 @@ def statements(text: str) -> list[ReferringStatement]:
         for match in _REFERENCE.finditer(line):
             said = line[start : match.start()].strip()
             if not said.strip(" .。、,;") and found:
-                found[-1] = _joined(found[-1], match)
+                found[-1] = _with_reference(found[-1], match)
             else:
-                found.append(_joined(ReferringStatement(said, said, frozenset(), frozenset()), match))
+                found.append(_with_reference(ReferringStatement(said, said, frozenset(), frozenset()), match))
             start = match.end()
         rest = line[start:].strip()
         if rest.strip(" .。、,;"):
@@ -110,7 +110,7 @@ def cited_sentences(
     return tuple(sentences), tuple(numbered.values())
 
 
-def _joined(statement: ReferringStatement, reference: re.Match[str]) -> ReferringStatement:
+def _with_reference(statement: ReferringStatement, reference: re.Match[str]) -> ReferringStatement:
     """A statement with a further reference behind it."""
     numbers: dict[str, set[int]] = {}
     for kind, listed in _RECORDS.findall(reference[1]):

@@ -133,7 +133,7 @@ class _StatementReader:
 
     def read(self, text: str) -> Iterator[Statement]:
         lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line) and not _LEADER.search(line)]
-        lines = list(_joined(lines))
+        lines = list(_join_open_lines(lines))
         for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
             self.following = (following[0], following[1])
             pair = _PAIR.match(line) if _CELL not in line else None
@@ -238,7 +238,7 @@ class _StatementReader:
             )
 
 
-def _joined(lines: Sequence[str]) -> Iterator[str]:
+def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
     """Lines, each that ends with a comma together with the next one, where that is no item or row."""
     open_line = ""
     for line in lines:

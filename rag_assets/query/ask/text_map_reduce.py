@@ -20,7 +20,7 @@ from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import Draft, drafts_of
-from rag_assets.query.ask.evidence import shown
+from rag_assets.query.ask.evidence import sources_text
 from rag_assets.query.ask.graph_global import HELPFULNESS
 from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
@@ -78,7 +78,7 @@ def read_all(
     """
     sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
     room, max_tokens = options.room_tokens(model, question), options.written_tokens(model)
-    groups = _packed(sources, room, lambda source: shown([source]))
+    groups = _packed(sources, room, lambda source: sources_text([source]))
     requests = [_map_request(question, group, max_tokens) for group in groups]
     answers = {each.request.content_sha256: each for each in model.generate(requests)}
     rated: list[tuple[int, int, list[Draft]]] = []
@@ -126,7 +126,7 @@ def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> 
 
 
 def _map_request(question: AskedQuestion, group: Sequence[Source], max_tokens: int) -> Request:
-    values = {"passages": fenced(shown(group), "passages"), **question.fenced()}
+    values = {"passages": fenced(sources_text(group), "passages"), **question.fenced()}
     return sentences_request(MAP_STEP, question.language, values, max_tokens, {"helpfulness": HELPFULNESS})
 
 

@@ -46,7 +46,7 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     if statements[0].type != duckdb.StatementType.SELECT or parsed.get("error"):
         raise QueryError("expected a SELECT statement; nothing else is run here")
     nodes = list(_nodes(parsed))
-    named = _named(nodes)
+    named = _cte_names(nodes)
     for node in nodes:
         _check_node(node, tables, named)
 
@@ -88,7 +88,7 @@ def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collect
             raise QueryError("expected a SELECT statement; columns are told by the list of tables")
 
 
-def _named(nodes: Collection[Mapping[str, Any]]) -> frozenset[str]:
+def _cte_names(nodes: Collection[Mapping[str, Any]]) -> frozenset[str]:
     """Names that a query gives to its own parts."""
     names = set()
     for node in nodes:
