@@ -110,7 +110,7 @@ import urllib.request
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Usage
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import CallError, CallProblem, nobody
+from rag_assets.models.providers import CallError, CallProblem, unreachable_message
 from rag_assets.text.tokens import estimate_tokens
 
 
@@ -142,7 +142,7 @@ class ToyCaller:
         try:
             answer = await asyncio.to_thread(post, self._address, texts(request))
         except OSError as error:
-            raise CallError(CallProblem.UNREACHABLE, nobody(error)) from None
+            raise CallError(CallProblem.UNREACHABLE, unreachable_message(error)) from None
         usage = Usage(*answer["tokens"])
         return Completion(request, Outcome.COMPLETED, answer["text"], usage, self._prices.cost_usd(usage))
 
@@ -159,7 +159,7 @@ def check_reachable(address):
     try:
         post(address, [])
     except OSError as error:
-        raise ModelError(nobody(error)) from None
+        raise ModelError(unreachable_message(error)) from None
 '''
 REACHABLE = """        elif choice.provider == "toy":
             from rag_assets.models import toy
