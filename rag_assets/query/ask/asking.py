@@ -38,7 +38,7 @@ from rag_assets.query.ask.extracts import Ask, Similarity, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overview import Overview, opening, overview, scope_of
+from rag_assets.query.ask.overview import Overview, opening, overview
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
     AskedQuestion,
@@ -50,6 +50,7 @@ from rag_assets.query.ask.reader import (
 )
 from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
+from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder

@@ -27,6 +27,7 @@ _READ_CHARS = 1000  # of a longer text the beginning is judged
 _DOCUMENTS = (
     "資料|文書|書類|ドキュメント|設計書|仕様書|ファイル|規程|規則|報告書|議事録|マニュアル|手順書|リリースノート"
 )
+_TOGETHER = "(?<![こそ]の)(?<!本)(?:資料|文書|書類|ドキュメント|ファイル)(?:群|類|一式)?"
 _HOLDERS = "フォルダー?|ディレクトリ|コレクション|ナレッジベース|知識ベース"
 _WHAT_JA = "(?:どんな|どのような|どういう|どういった)"
 _SURVEYED_JA = (
@@ -46,6 +47,9 @@ _KINDS_JA = (
     f"|(?:{_DOCUMENTS})[^、。]{{0,12}}題材"
     f"|(?:{_DOCUMENTS})(?:に|って)は?(?:何|{_WHAT_JA}(?:内容の?)?もの)が(?:あ[りる]|入|含)"
     f"|(?:{_DOCUMENTS})は[^、。]{{0,6}}何(?:件|本|種類)"
+    f"|(?:{_TOGETHER})(?:の(?:概要|要約|概観|全体像|内訳|あらまし)|を(?:要約|まとめて|概観))"
+    f"|(?:{_TOGETHER})には?(?:主に|おもに|全体として)?(?:何|どんなこと|どのようなこと)が(?:書|記)"
+    f"|何(?:の[^、。]{{1,8}})?(?:について|に関する|を説明した?)の?(?:{_TOGETHER})"
 )
 _NOUN_EN = (
     r"(?:documents?|docs|files|papers|reports|specs|specifications|materials|transcripts|notes|sheets|workbooks|records"
