@@ -1,5 +1,6 @@
 """Questions about documents as a whole: which ones are, and what is said to them without a language model."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ def sample(sample_home: Path) -> KnowledgeBase:
         "議事録一式をまとめて要約してください",
         "顧客管理の設計書には何がありますか",
         "顧客管理関連の資料を要約して",
+        "基準の資料の概要を教えて",
+        "顧客管理の文書には主に何が書かれていますか",
+        "要するに何の仕組みについての文書群？",
         "What are these documents about?",
         "Give me an overview of the collection",
         "Summarize the files in the folder specs",
@@ -50,6 +54,8 @@ def test_questions_about_the_whole(question: str) -> None:
         "機能B10103の概要は何ですか",
         "顧客登録の処理の概要を教えてください",
         "この設計書の版は何ですか",
+        "この資料の概要は",
+        "その文書には何が書かれていますか",
         "添付ファイルはどのフォルダに保存しますか",
         "エラーコードの一覧はどこにありますか",
         "必要な書類は何ですか",
@@ -107,6 +113,39 @@ def test_a_folder_need_not_be_called_a_folder(sample: KnowledgeBase) -> None:
     holds(answer)
     assert answer.answered
     assert all("/reports/" in source.document_id for source in answer.sources)
+
+
+def test_a_folder_is_meant_by_its_name_alone(sample: KnowledgeBase) -> None:
+    for question in (
+        "基準の文書には主に何が書かれていますか",
+        "基準の資料の概要",
+        "What are the 基準 documents about?",
+    ):
+        answer = sample.ask(question)
+        holds(answer)
+        assert answer.answered
+        assert {Path(source.document_id).parent.name for source in answer.sources} == {"基準"}
+
+
+def test_what_tells_a_folder_from_others_stands_in_what_is_cited(sample: KnowledgeBase) -> None:
+    answer = sample.ask("この資料群の主なテーマは何ですか")
+    texts = {source.number: source.text for source in answer.sources}
+    told = [
+        (sentence, found[1])
+        for sentence in answer.sentences
+        if (found := re.search(r"主な語: (.+?) — ", sentence.text))
+    ]
+    assert told
+    for sentence, names in told:
+        cited = [texts[citation.number] for citation in sentence.citations]
+        assert all(any(stands_in(name, text) for text in cited) for name in names.split("、"))
+
+
+def test_names_of_documents_leave_out_what_most_share(sample: KnowledgeBase) -> None:
+    answer = sample.ask("ここにある資料の概要を教えてください")
+    (folder,) = [each.text for each in answer.sentences if each.text.startswith("設計書（3 件）")]
+    assert "テーブル定義書" in folder
+    assert "顧客管理システム" not in folder
 
 
 def test_a_folder_that_is_not_there_is_said(sample: KnowledgeBase) -> None:

@@ -260,7 +260,7 @@ class _Writer:
         if entities := self._standing(group.entities):
             parts.append(_text("entities", self._language).format(names=_joined(list(entities), self._language)))
             passages = {hit.chunk_id: (hit, name) for name, hit in reversed(entities.items())}
-            cited += [self._citation(*each) for each in list(passages.values())[-_CITED:]]
+            cited += [self._citation(*each) for each in reversed(passages.values())]
         lengths = accumulate(len(name) + 1 for name in group.names.values())
         spent = sum(map(len, parts))
         named = [
@@ -286,12 +286,15 @@ class _Writer:
             )
 
     def _standing(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
-        """Names that stand in passages, with these."""
-        found = {
-            name: next((hit for hit, _ in self._hits.get(document, ()) if stands_in(name, hit.text)), None)
-            for name, document in entities
-        }
-        return {name: hit for name, hit in found.items() if hit is not None}
+        """Names that stand in passages, few of them, with these."""
+        found: dict[str, Hit] = {}
+        for name, document in entities:
+            cited = list({hit.chunk_id: hit for hit in found.values()}.values())
+            others = [hit for hit, _ in self._hits.get(document, ())] if len(cited) < _CITED else []
+            hit = next((hit for hit in chain(cited, others) if stands_in(name, hit.text)), None)
+            if hit is not None:
+                found[name] = hit
+        return found
 
     def _quotes(self, said: Sequence[_Statement]) -> Iterator[tuple[str, str, Hit]]:
         """What stands in passages and was not said yet: as it is said, the words of the passage, and the passage."""
