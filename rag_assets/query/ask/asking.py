@@ -193,14 +193,14 @@ class Asking:
     def _overview(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """What documents are about as a whole; None where that is not asked, or nothing is known of them."""
         question, history = retrieval.question, retrieval.parameters.history
-        if self.stored is None or not is_on_the_whole(question):
+        if self.stored is None:
             return None
         began = time.perf_counter()
         chunks = self.indexes.chunks
         where = retrieval.request.filters.to_sql(chunks.columns)
         allowed = {each.document_id for each in chunks.listed(where, trace)} if where else None
         resolved = with_history(question, history) if history and refers_back(question) else question
-        scope = scope_of(resolved, self.stored, allowed)
+        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question))
         if scope is None:
             return None
 

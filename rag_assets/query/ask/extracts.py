@@ -223,7 +223,8 @@ def quote_for(text: str, source: Source) -> str:
 def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, opening: str = "") -> str:
     """The text of the answer: what it is, and the quotes with the numbers of their sources, one a line."""
     openings = OPENING if answered else NEAREST
-    lines = [f"- {each.text} {''.join(f'[{citation.number}]' for citation in each.citations)}" for each in sentences]
+    numbers = [dict.fromkeys(f"[{citation.number}]" for citation in each.citations) for each in sentences]
+    lines = [f"- {each.text} {''.join(cited)}" for each, cited in zip(sentences, numbers, strict=True)]
     return "\n".join([opening or openings.get(language, openings["en"]), *lines])
 
 

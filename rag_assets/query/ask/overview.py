@@ -33,6 +33,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.purposes import Purpose, purposes
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
 from rag_assets.query.ask.statements import cut
@@ -53,14 +54,17 @@ _FEW_DOCUMENTS = 5  # told one by one
 _READ = 600  # documents whose words are read, at most, evenly spread
 _PAGES_OF = 120  # documents whose pages are read, too, at most
 _STATEMENT_CHARS = 110
+_PURPOSE_CHARS = 160
+_LEAST_NAMES_CHARS = 30
 _LEAST_CHARS, _MOST_CHARS = 12, 300  # of what may be told
 _COUNTED = 8  # formats, folders or kinds that are named
 _CITED = 3  # documents that a count cites
 _NAMES_CHARS = 120  # of the names of documents of a group
 _SHARED_PART = 0.5  # of the documents of a group, above which a part of their names is left out
 _LEAST_NAMES = 2  # documents of a group whose names have parts in common
+_LEAST_THEMED = 12  # documents in one folder, from which themes are told of
 _THEMES_OF = 60  # entities that may be a theme
-_FOLDERS_TOLD = 4  # of those that no group is called by
+_LEFT_CHARS = 150  # for folders that are only named
 _STATEMENTS = 6  # of all groups together, but one of each
 _LEAST_TERMS = 2  # of what may be told
 _TRIED = 3  # statements of a group that are looked for in passages
@@ -92,6 +96,7 @@ _INSTRUCTS = re.compile(
 )
 _BETWEEN = re.compile(r"[\W_]+")
 _NOT_NOUN = re.compile(r"[a-z]+(?:ed|ing|ly)")
+_SAYS_SOMETHING = re.compile(r"(?:[^\W\d].*){4}")
 _NAME_PARTS = re.compile(r"[_＿]+")
 _TEXTS = {
     "opening": {"ja": "資料の概要:", "en": "Overview of the documents:"},
@@ -103,12 +108,12 @@ _TEXTS = {
         "ja": "{scope}文書 {count} 件を数えた結果 — 形式: {formats}",
         "en": "{scope}{documents}, counted. Formats: {formats}",
     },
-    "folders": {"ja": "。フォルダー: {folders}", "en": ". Folders: {folders}"},
-    "more_folders": {"ja": "。ほかのフォルダー: {folders}", "en": ". Other folders: {folders}"},
+    "folders": {"ja": "ほかのフォルダー（件数）: {folders}", "en": "Other folders (documents): {folders}"},
     "unread": {"ja": "。読み取れなかった文書 {count} 件", "en": ". Not readable: {count}"},
     "kinds": {"ja": "文書の種類（推定、件数）: {kinds}", "en": "Kinds of documents (as classified, counted): {kinds}"},
     "all": {"ja": "全体", "en": "All"},
     "entities": {"ja": "主な語: {names}", "en": "Terms: {names}"},
+    "named": {"ja": "{name}「{quote}」", "en": "{name} “{quote}”"},
     "one": {"ja": "{label}: {said}", "en": "{label}: {said}"},
     "group": {"ja": "{label}（{count} 件）: {said}", "en": "{label} ({count}): {said}"},
 }
@@ -148,13 +153,15 @@ class _Group:
         names: What some of them are called, by document.
         said: What they say, the best first.
         entities: Names of what they tell of and others do not, each with a document that it stands in.
+        purposes: What they say they are for, the best first.
     """
 
     label: str
     count: int
     names: Mapping[str, str]
     said: Sequence[_Statement]
-    entities: Sequence[tuple[str, str]]
+    entities: Sequence[tuple[str, str]] = ()
+    purposes: Sequence[Purpose] = ()
 
 
 def opening(language: str) -> str:
@@ -183,28 +190,38 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     words = _Words.of(_statements(evenly(list(documents), _READ), stored))
     few = len(documents) <= _FEW_DOCUMENTS
     folders = [] if few else _folder_groups(documents)
-    each_by_itself = [(PurePath(each).name, frozenset({each})) for each in documents]
     if few or folders:
-        parted = each_by_itself if few else folders
+        parted = folders or [(PurePath(each).name, frozenset({each})) for each in documents]
         told = telling_entities([held for _, held in parted], stored)
-        groups = [
-            _Group(
-                label, len(held), {} if few else _names(held), words.telling(held, scope.asked, one_each=not few), of
-            )
-            for (label, held), of in zip(parted, told, strict=True)
-        ]
+        themes = []
     else:
-        [every] = telling_entities([documents], stored, _THEMES_OF)
-        groups = [_Group(scope.name or _text("all", language), len(documents), _names(documents), (), every[:MOST])]
-        groups += [
-            _Group(label, len(held), {}, words.telling(held, scope.asked, one_each=True, term=label), ())
-            for label, held in words.themes({name.casefold() for name, _ in every})
-        ]
+        parted = [(scope.name or _text("all", language), frozenset(documents))]
+        told = telling_entities([documents], stored, _THEMES_OF)
+        themes = words.themes({name.casefold() for name, _ in told[0]}) if len(documents) >= _LEAST_THEMED else []
+    by_document = purposes([held for _, held in parted], stored)
+    groups = [
+        _Group(
+            label,
+            len(held),
+            {} if few else _names(held),
+            []
+            if themes
+            else [each for each in words.telling(held, scope.asked, one_each=not few) if _PURPOSE.search(each.text)],
+            entities[:MOST],
+            sorted((by_document[each] for each in held if each in by_document), key=lambda each: -each.score)[:_TRIED],
+        )
+        for (label, held), entities in zip(parted, told, strict=True)
+    ]
+    groups += [
+        _Group(label, len(held), {}, words.telling(held, scope.asked, one_each=True, term=label))
+        for label, held in themes
+    ]
     kinds = _kinds(documents, stored, language)
     examples = {next(iter(held)): None for _, held in kinds[:_CITED]} or dict.fromkeys(list(documents)[:_CITED])
     named = {*examples, *(each for group in groups for each in group.names)}
     read = {each.document_id for group in groups for each in group.said}
     read |= {document for group in groups for _, document in group.entities}
+    read |= {each.document_id for group in groups for each in group.purposes}
     writer = _Writer(language, passages_of(named, read))
     counts = _text("count", language).format(
         scope=f"{scope.name}: " if scope.name else "",
@@ -214,17 +231,18 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     )
     if unread := len(scope.rows) - len(documents):
         counts += _text("unread", language).format(count=unread)
-    labels = {group.label.partition("/")[0] for group in groups}
-    if len(parts := first_folders(documents)) > 1 and (more := [part for part in parts if part[0] not in labels]):
-        name = "folders" if len(more) == len(parts) else "more_folders"
-        folders_told = _counts(more, language, _COUNTED if name == "folders" else _FOLDERS_TOLD)
-        counts += _text(name, language).format(folders=folders_told)
     writer.tell(counts, list(examples))
     if kinds:
         listed = _counts([(kind, len(held)) for kind, held in kinds], language)
         writer.tell(_text("kinds", language).format(kinds=listed), list(examples))
-    for place, group in enumerate(groups):
-        writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
+    told_of = [
+        group.label
+        for place, group in enumerate(groups)
+        if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
+    ]
+    told_folders = {label.partition("/")[0] for label in told_of}
+    if not few:
+        writer.tell_left([part for part in first_folders(documents) if part[0] not in told_folders], list(examples))
     return Overview(tuple(writer.sentences), tuple(writer.sources))
 
 
@@ -238,52 +256,66 @@ class _Writer:
         self._hits: dict[str, list[tuple[Hit, str]]] = {}
         for hit in hits:
             self._hits.setdefault(hit.document_id, []).append((hit, _squeezed(hit.text)))
-        self._room = _CHARS
+        self._room = _CHARS - _LEFT_CHARS
         self._told: set[str] = set()
 
-    def tell(self, text: str, documents: Sequence[str]) -> None:
-        """Say what was counted, with the first words of some of the documents that were."""
+    def tell(self, text: str, documents: Sequence[str]) -> bool:
+        """Say what was counted, with the first words of some of the documents that were; False without room."""
         citations = [self._beginning(each) for each in documents]
-        self._add(Sentence(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
+        return self._add(Sentence(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
 
-    def tell_group(self, group: _Group, statements: int, left: int) -> None:
-        """Say what a group of documents is about: what it tells of, the names of some, and what they say.
+    def tell_left(self, folders: Sequence[tuple[str, int]], documents: Sequence[str]) -> None:
+        """Name folders that nothing else is said of, as many as there is room for."""
+        self._room += _LEFT_CHARS
+        for most in range(len(folders), 0, -1):
+            named = _counts(folders, self._language, most)
+            if self.tell(_text("folders", self._language).format(folders=named), documents):
+                break
+
+    def tell_group(self, group: _Group, statements: int, left: int) -> bool:
+        """Say what a group of documents is about: what they are for, names of some; else what they tell of and say.
 
         Args:
             group: The documents.
             statements: How many statements, at most.
             left: Groups that are still to be told of, this one among them: they share the room.
+
+        Returns:
+            Whether there was room.
         """
         room = self._room // left - len(group.label)
         parts: list[str] = []
         cited: list[SentenceCitation | None] = []
-        if entities := self._standing(group.entities):
-            parts.append(_text("entities", self._language).format(names=_joined(list(entities), self._language)))
-            passages = {hit.chunk_id: (hit, name) for name, hit in reversed(entities.items())}
-            cited += [self._citation(*each) for each in reversed(passages.values())]
+        for each in group.purposes:
+            for quote, citation in self._quotes([(each.document_id, each.text)], _PURPOSE_CHARS):
+                name = group.names.get(each.document_id) if group.count > 1 and not each.of_system else None
+                parts.append(_text("named", self._language).format(name=name, quote=quote) if name else quote)
+                cited.append(citation)
+            if parts:
+                break
+        says_what = bool(parts)
         lengths = accumulate(len(name) + 1 for name in group.names.values())
-        spent = sum(map(len, parts))
-        named = [
-            pair
-            for pair, length in zip(group.names.items(), lengths, strict=True)
-            if length <= min(_NAMES_CHARS, room - spent)
-        ]
+        least = min(_NAMES_CHARS, max(room - sum(map(len, parts)), _LEAST_NAMES_CHARS))
+        named = [pair for pair, length in zip(group.names.items(), lengths, strict=True) if length <= least]
         if names := _joined([name for _, name in named], self._language):
             parts.append(f"{names}…" if len(named) < group.count else names)
             cited += [self._beginning(document) for document, _ in named[:_CITED]]
-        quotes: list[str] = []
-        for said, quote, hit in islice(self._quotes(group.said), statements):
-            if not parts or sum(len(each) for each in (*parts, *quotes)) + len(said) <= room:
-                self._told.add(_squeezed(quote))
-                quotes.append(said)
-                cited.append(self._citation(hit, quote))
-        parts += [" ".join(quotes)] * bool(quotes)
+        if not says_what and (entities := self._standing(group.entities)):
+            parts.append(_text("entities", self._language).format(names=_joined(list(entities), self._language)))
+            passages = {hit.chunk_id: (hit, name) for name, hit in reversed(entities.items())}
+            cited += [self._citation(*each) for each in reversed(passages.values())]
+        if not says_what:
+            said = [(each.document_id, each.text) for each in group.said]
+            rest = room - sum(map(len, parts)) if parts else _STATEMENT_CHARS * statements
+            quotes = list(islice(self._quotes(said, _STATEMENT_CHARS, rest), statements))
+            parts += [" ".join(quote for quote, _ in quotes)] * bool(quotes)
+            cited += [citation for _, citation in quotes]
         citations = tuple(dict.fromkeys(each for each in cited if each is not None))
         if citations:
             template = _text("group" if group.count > 1 else "one", self._language)
-            self._add(
-                Sentence(template.format(label=group.label, count=group.count, said=" — ".join(parts)), citations)
-            )
+            text = template.format(label=group.label, count=group.count, said=" — ".join(parts))
+            return self._add(Sentence(text, citations))
+        return False
 
     def _standing(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
         """Names that stand in passages, few of them, with these."""
@@ -296,14 +328,19 @@ class _Writer:
                 found[name] = hit
         return found
 
-    def _quotes(self, said: Sequence[_Statement]) -> Iterator[tuple[str, str, Hit]]:
-        """What stands in passages and was not said yet: as it is said, the words of the passage, and the passage."""
-        for each in said:
-            quote = cut(each.text, _STATEMENT_CHARS)
+    def _quotes(
+        self, said: Sequence[tuple[str, str]], most_chars: int, room: int = _CHARS
+    ) -> Iterator[tuple[str, SentenceCitation]]:
+        """What documents say, that stands in passages, was not said yet and fits into the room: with its citation."""
+        for document, text in said:
+            quote = cut(text, most_chars)
             squeezed = _squeezed(quote)
-            hit = next((hit for hit, held in self._hits.get(each.document_id, ()) if squeezed in held), None)
-            if hit is not None and squeezed not in self._told and stands_in(quote, hit.text):
-                yield quote if quote == each.text else f"{quote}…", quote, hit
+            hit = next((hit for hit, held in self._hits.get(document, ()) if squeezed in held), None)
+            fits = len(quote) <= room and squeezed not in self._told
+            if hit is not None and fits and stands_in(quote, hit.text):
+                room -= len(quote)
+                self._told.add(squeezed)
+                yield quote if quote == text else f"{quote}…", self._citation(hit, quote)
 
     def _beginning(self, document: str) -> SentenceCitation | None:
         """The first words of a document."""
@@ -320,11 +357,12 @@ class _Writer:
             self.sources.append(Source.of(number, hit, hit.text))
         return SentenceCitation(number, quote, stands_in(quote, hit.text))
 
-    def _add(self, sentence: Sentence) -> None:
+    def _add(self, sentence: Sentence) -> bool:
         length = len(sentence.text) + 4 * len(sentence.citations) + 3
-        if length <= self._room:
+        if fits := length <= self._room:
             self._room -= length
             self.sentences.append(sentence)
+        return fits
 
 
 def _squeezed(text: str) -> str:
@@ -362,11 +400,15 @@ def _labels() -> dict[str, dict[str, tuple[int, dict[str, str]]]]:
 
 def _kinds(documents: Mapping[str, object], stored: StoredTables, language: str) -> list[tuple[str, list[str]]]:
     """The kinds of documents, the most frequent first, with the documents of each."""
-    held: dict[str, list[str]] = {}
-    for row in stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value"]).to_pylist():
+    surest: dict[str, tuple[float, str]] = {}
+    for row in stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value", "confidence"]).to_pylist():
         if row["facet"] == "document_type" and row["document_id"] in documents:
-            _, labels = _labels().get("document_type", {}).get(row["value"], (0, {}))
-            held.setdefault(labels.get(language, row["value"].replace("_", " ")), []).append(row["document_id"])
+            found = (row["confidence"], row["value"])
+            surest[row["document_id"]] = max(surest.get(row["document_id"], found), found)
+    held: dict[str, list[str]] = {}
+    for document, (_, value) in sorted(surest.items()):
+        _, labels = _labels().get("document_type", {}).get(value, (0, {}))
+        held.setdefault(labels.get(language, value.replace("_", " ")), []).append(document)
     common = [(kind, sorted(each)) for kind, each in held.items() if len(each) >= _LEAST_KIND * len(documents)]
     if len({document for _, each in common for document in each}) < _LEAST_CLASSIFIED * len(documents):
         return []
@@ -531,4 +573,12 @@ def _names(documents: Collection[str]) -> dict[str, str]:
     spread = sorted(range(len(every)), key=lambda place: (f"{place:b}"[::-1].ljust(16, "0"), place))
     names = {each: "_".join(part for part in parts[each] if part not in shared) for each in every}
     ordered = dict.fromkeys([*lists, *(every[place] for place in spread)])
-    return {each: names[each] or PurePath(each).parent.name or PurePath(each).stem for each in ordered}
+    stems = Counter(PurePath(each).stem for each in every)
+
+    def called(document: str) -> str:
+        path = PurePath(document)
+        if _SAYS_SOMETHING.search(names[document]):
+            return names[document]
+        return path.stem if stems[path.stem] == 1 else path.parent.name
+
+    return {each: called(each) for each in ordered}

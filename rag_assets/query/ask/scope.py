@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import PurePath
 from posixpath import commonpath
 
@@ -23,8 +23,13 @@ from rag_assets.text.content_words import content_terms, content_words, held_sha
 
 _LEAST_SHARE = 0.25  # of the weight of a question's words, from which documents are those it names
 _NEAR_BEST = 0.7  # of the share of the best, from which another document is named, too
+_NEAR_BEST_SUMMARY = 0.8  # where summaries tell it
+_ALL_SAID = 0.95  # from which names alone hold all that is said
 _UNKNOWN = 0.5  # weight of a word that no document holds
-_FOLDER_SHARE = 2 / 3  # of the documents named, and of a folder, from which all of the folder is meant
+_SURELY = 0.6  # of the weight of the words, from which they narrow what is meant by "all documents"
+_BY_NAME = 0.9  # of the share with summaries, from which names alone tell which documents are meant
+_MOST_NAMED = 0.8  # of the documents named, that such a folder must hold
+_ALIKE = 0.7  # Dice coefficient of the documents named and those below a folder, from which all of it is meant
 _FOLDERS = (
     re.compile(r"(?:フォルダー?|ディレクトリ)[「『\"'](?P<name>[^「」『』\"']{1,60})[」』\"']"),
     re.compile(
@@ -38,13 +43,38 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"^\d+[_\-. ]+")
+_GENERIC_FOLDER = re.compile(
+    r"docs?|documents?|data|files?|folder|src|doc[xs]?|xlsx?|pdf|archive|資料|文書|ドキュメント|\d+", re.IGNORECASE
+)
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
-    r"資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
-    r"|大量|要するに|仕組み|ざっくり|たくさん|いろいろ|主な|主要|繰り返し|中心|テーマ|トピック|話題|題材|主題|論点|傾向|特徴|概要|概観|全体像|内訳|種類|要約|一覧|内容|時間|読む|入って|登録|格納|収録|共通|教えて|大きく分け\w*|通して|見る|成って"
+    r"(?:どんな|何の|どのような|どういう)(?:プロジェクト|システム|サービス|案件|製品)|業務(?=[にはっ])|資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
+    r"|大量|要するに|仕組み|ざっくり|たくさん|いろいろ|大まか|簡単|簡潔|初めて|見る人|人向け|説明|主な|主に|主要|繰り返し|中心|テーマ|トピック|話題|題材|主題|論点|傾向|特徴|概要|概観|全体像|内訳|種類|要約"
+    r"|一覧的?|内容|時間|読む|入って|登録|格納|収録|共通|教えて|大きく分け\w*|通して|見る|成って|扱わ?れ|挙げて|集めら?れ|出てくる|決めて|書[いか]れ?て|載って|まとめ"
     r"|\b(?:documents?|docs|files?|materials?|collection|corpus|folders?|director(?:y|ies)|knowledge\s?base|data\s?set|archive|library|themes?|topics?"
     r"|subjects?|trends?|patterns?|summar(?:y|i[sz]e|ies)|overview|outline|survey|main|major|key|common|central|recurring|top|overall|whole|entire|kinds?"
-    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|give|short|brief|indexed|together|general|across|throughout)\b",
+    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|give|short|brief|indexed|together|general|across|throughout|tell|describe|explain|according)\b",
+    re.IGNORECASE,
+)
+# what a part of a collection may be asked by its name
+_PART = re.compile(
+    r"どんな|どういう|どのような|ざっくり|何が?でき|中身|まとめて|要約|何の(?:話|資料|文書|書類|マニュアル|製品|説明)|何(?:を|に?つい|が書)"
+    r"|\b(?:overview|summar(?:y|i[sz]e)|outline|what can|what (?:is|are|do|does)|about)\b",
+    re.IGNORECASE,
+)
+_PART_SAID = re.compile(
+    r"どんな|どういう|どのような|何が?でき\w*|中身|製品|サービス|システム|アプリ|プロジェクト|設計書|仕様書|取扱説明書|説明書|マニュアル|議事録|報告書|ガイド|ベース|かぎり|限り"
+    r"|\b(?:system|service|project|app|application|product|design|specifications?|specs?|manuals?|guides?|reports?|minutes)\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"[「『\"“]")
+_ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）")
+_TOGETHER = re.compile(
+    r"資料|文書|書類|ドキュメント|設計書類|\b(?:documents|docs|files|materials)\b", re.IGNORECASE
+)  # what is called by a name together
+_EVERYTHING = re.compile(
+    r"(?:この|これらの?|ここ[にの]\S{0,8}?)(?:資料|文書|書類|ドキュメント|フォルダ|コレクション|データ)|(?:資料|文書|書類|ドキュメント)の種類|(?:どんな|どのような|どういう)(?:種類の?|プロジェクトの)(?:資料|文書|書類|ドキュメント)|全(?:体|文書|資料)|すべて|全部|コレクション|資料群|文書群"
+    r"|\b(?:this|these|the|all|whole|entire)\s(?:\w+\s)?(?:collection|corpus|archive|library|documents|files|materials|folder)\b(?!\sof\b)",
     re.IGNORECASE,
 )
 
@@ -68,43 +98,74 @@ class Scope:
     folders: tuple[str, ...] = ()
 
 
-def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | None) -> Scope | None:
-    """The documents that a question about the whole means.
+def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | None, *, whole: bool) -> Scope | None:
+    """The documents that a question about the whole, or about a part that it names, means.
 
     Args:
         question: As asked, with what it refers back to.
         stored: The stored tables.
         allowed: Documents that filters let through; None for all.
+        whole: Whether its words ask for the whole. One that asks in general for what a folder is called, or documents
+            together, and names nothing else, is meant, too.
 
     Returns:
-        None where it names something that no documents, or a single one, are about.
+        None where that is not asked, or where it names something that no documents, or a single one, are about.
 
     Raises:
         StoreError: A published file is gone.
     """
+    text = unicodedata.normalize("NFKC", question)
+    if not whole and (_QUOTED.search(text) or not _PART.search(text)):
+        return None
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
     rows = [row for row in rows if allowed is None or row["document_id"] in allowed]
-    text = unicodedata.normalize("NFKC", question)
+    if not whole:
+        return _part(text, rows)
     name, rest = _folder_name(text)
-    if name:
-        chosen = _in_folder(name, rows)
-        if not chosen:
-            return Scope("", (), missing=name, folders=_child_folders(rows))
+    if name and (chosen := _in_folder(name, rows)):
         return Scope(name, tuple(chosen))
     family = next((each for each in FAMILIES if each.named_in(text)), None)
     of_format = [row for row in rows if family is not None and row["format"] in family.formats]
     if family is not None and of_format:
         rows, rest = of_format, re.sub(family.words, " ", rest, flags=re.IGNORECASE)
-    asked = keywords(_ASKING.sub(" ", rest))
-    words = list(dict.fromkeys(content_words(asked)))
+    asked = keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}"))
+    words = _said(asked)
     if not words:
         return Scope("", tuple(rows), "") if rows else None
-    named = _documents_by_name(words, rows, stored)
-    if len(named) < 2 and not of_format:
+    share, named = _documents_by_name(words, rows, stored)
+    if name and share < _SURELY:
+        return Scope("", (), missing=name, folders=_child_folders(rows))
+    everything = bool(of_format or _EVERYTHING.search(text))
+    if len(named) < 2 or (everything and share < _SURELY):
+        return Scope("", tuple(rows), asked) if everything and rows else None
+    return _scope(_completed(named, rows), rows, asked, words)
+
+
+def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
+    """The documents of a folder whose name is all that a question names, or that are called so together."""
+    asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", text)))
+    words = _said(asked)
+    if not words:
         return None
-    chosen = _most_of_folder(named, rows) if len(named) > 1 else rows
-    return Scope(_shared_name(chosen, rows) if len(chosen) < len(rows) else "", tuple(chosen), asked)
+    chosen = _in_named_folders(words, rows)
+    if not chosen and _TOGETHER.search(text):
+        chosen = [row for row, held in zip(rows, _terms_of_names(rows).values(), strict=True) if _holds(held, words)]
+    return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
+
+
+def _said(text: str) -> list[tuple[str, ...]]:
+    """The words of a text that may name something: no figures, no stems of one character."""
+    return [word for word in dict.fromkeys(content_words(text)) if any(len(t) > 1 and not t.isdecimal() for t in word)]
+
+
+def _scope(
+    chosen: Sequence[Mapping[str, str]],
+    rows: Sequence[Mapping[str, str]],
+    asked: str,
+    words: Sequence[tuple[str, ...]],
+) -> Scope:
+    return Scope(_shared_name(chosen, rows, words) if len(chosen) < len(rows) else "", tuple(chosen), asked)
 
 
 def documents_in_folders(documents: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Mapping[str, str]]]:
@@ -159,15 +220,20 @@ def _child_folders(rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
 
 def _documents_by_name(
     words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]], stored: StoredTables
-) -> list[Mapping[str, str]]:
-    """The documents whose names hold most of some words; or else of a folder named; or else by summaries, too."""
+) -> tuple[float, list[Mapping[str, str]]]:
+    """The documents that words name, and how much of them: a folder, by names of documents, or by summaries, too."""
     names = _terms_of_names(rows)
-    if not (named := _with_most(words, rows, names) or _in_folder_said(words, rows) or _in_named_folders(words, rows)):
-        read = stored.read(FILE_SUMMARIES, ["document_id", "text"]).to_pylist()
-        said = {row["document_id"]: content_terms(row["text"]) for row in read}
-        both = {each: held | said.get(each, frozenset()) for each, held in names.items()}
-        named = _with_most(words, rows, both)
-    return named
+    by_name = _with_most(words, rows, names, _NEAR_BEST)
+    if by_name[0] >= _ALL_SAID:
+        return by_name
+    if in_folders := _in_folder_said(words, rows):
+        return 1.0, in_folders
+    read = stored.read(FILE_SUMMARIES, ["document_id", "text"]).to_pylist()
+    said = {row["document_id"]: content_terms(row["text"]) for row in read}
+    both = {each: held | said.get(each, frozenset()) for each, held in names.items()}
+    by_summary = _with_most(words, rows, both, _NEAR_BEST_SUMMARY)
+    within = {row["document_id"] for row in by_summary[1]} <= {row["document_id"] for row in by_name[1]}
+    return by_name if within or by_name[0] >= _BY_NAME * by_summary[0] else by_summary
 
 
 def _in_folder_said(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -182,27 +248,41 @@ def _in_folder_said(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str
 
 def _in_named_folders(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The documents below folders whose names hold all that is said."""
-    said = frozenset(chain.from_iterable(words))
-    meant = {
-        part
-        for part in {part for row in rows for part in row["folder"].split("/")}
-        if said <= content_terms(_folded(part))
-    }
+    parts = {part for row in rows for part in row["folder"].split("/")}
+    meant = {part for part in parts if _holds(content_terms(_folded(part)), words)}
     return [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
 
 
-def _most_of_folder(named: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """All documents of a folder, where those named are most of it, and in it most of those named."""
-    inside = Counter(row["folder"] for row in rows)
-    folder, count = Counter(row["folder"] for row in named).most_common(1)[0]
-    if count >= max(2, _FOLDER_SHARE * len(named), _FOLDER_SHARE * inside[folder]):
-        return [row for row in rows if row["folder"] == folder]
-    return named
+def _holds(terms: Collection[str], words: Sequence[tuple[str, ...]]) -> bool:
+    return all(term in terms for word in words for term in word)
+
+
+def _completed(named: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """All documents below a folder, where those named are most of it, and it holds most of those named."""
+    inside: Counter[str] = Counter()
+    for row in rows:
+        inside.update(_above(row["folder"]))
+    held: Counter[str] = Counter()
+    for row in named:
+        held.update(_above(row["folder"]))
+    alike = {folder: 2 * count / (inside[folder] + len(named)) for folder, count in held.items()}
+    folder = max(sorted(alike), key=lambda each: (alike[each], len(each)))
+    most = alike[folder] >= _ALIKE and held[folder] >= _MOST_NAMED * len(named)
+    return [row for row in rows if folder in _above(row["folder"])] if most else named
+
+
+def _above(folder: str) -> list[str]:
+    """A folder and those above it."""
+    return list(accumulate(folder.split("/"), lambda path, part: f"{path}/{part}"))
 
 
 def _with_most(
-    words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]], terms: Mapping[str, frozenset[str]]
-) -> list[Mapping[str, str]]:
+    words: Sequence[tuple[str, ...]],
+    rows: Sequence[Mapping[str, str]],
+    terms: Mapping[str, frozenset[str]],
+    near_best: float,
+) -> tuple[float, list[Mapping[str, str]]]:
+    """The best share, by weight, of some words that a document holds, and the documents that hold nearly as much."""
     shares = {document: [held_share([word], held) for word in words] for document, held in terms.items()}
     counts = [sum(share[place] >= _NEAR_BEST for share in shares.values()) for place in range(len(words))]
     unknown = _UNKNOWN * math.log(1 + len(rows))
@@ -210,7 +290,7 @@ def _with_most(
     total = sum(weights) or 1.0
     scores = {each: sum(w * s for w, s in zip(weights, share, strict=True)) / total for each, share in shares.items()}
     best = max(scores.values(), default=0.0)
-    return [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, _NEAR_BEST * best)]
+    return best, [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, near_best * best)]
 
 
 def _terms_of_names(rows: Sequence[Mapping[str, str]]) -> dict[str, frozenset[str]]:
@@ -222,8 +302,16 @@ def _terms_of_names(rows: Sequence[Mapping[str, str]]) -> dict[str, frozenset[st
     }
 
 
-def _shared_name(chosen: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> str:
-    """The folder that some documents are all of; empty where there is none."""
+def _shared_name(
+    chosen: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]], words: Sequence[tuple[str, ...]]
+) -> str:
+    """The name of the folder that some documents are all of, a telling one of those above it; empty for none."""
     folder = commonpath([row["folder"] for row in chosen])
     inside = sum(f"{row['folder']}/".startswith(f"{folder}/") for row in rows)
-    return folder.rpartition("/")[2] if folder and inside == len(chosen) else ""
+    if not folder or inside != len(chosen):
+        return ""
+    parts = folder.split("/")[::-1]
+    said = frozenset(chain.from_iterable(words))
+    called = (part for part in parts if not said.isdisjoint(content_terms(_folded(part))))
+    telling = (part for part in parts if not _GENERIC_FOLDER.fullmatch(part))
+    return next(called, "") or next(telling, parts[0])
