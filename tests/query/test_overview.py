@@ -1,9 +1,11 @@
 """Questions about documents as a whole: which ones are, and what is said to them without a language model."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from graph_data import record, write
 
 from rag_assets.contracts.ports import Turn
 from rag_assets.contracts.tables import DOCUMENTS
@@ -12,8 +14,13 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
+from rag_assets.query.ask.overview import overview
 from rag_assets.query.ask.quotes import stands_in
+from rag_assets.query.ask.scope import Scope
+from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.auto import is_on_the_whole
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import Lake, shard_of
 
 MOST_CHARS = 1200
 
@@ -37,6 +44,9 @@ def sample(sample_home: Path) -> KnowledgeBase:
         "基準の資料の概要を教えて",
         "顧客管理の文書には主に何が書かれていますか",
         "要するに何の仕組みについての文書群？",
+        "どんな種類の文書が入っていますか？",
+        "どんなプロジェクトの文書が集められているか教えてください",
+        "基準フォルダには何の文書が入ってる？",
         "What are these documents about?",
         "Give me an overview of the collection",
         "Summarize the files in the folder specs",
@@ -125,6 +135,55 @@ def test_a_folder_is_meant_by_its_name_alone(sample: KnowledgeBase) -> None:
         holds(answer)
         assert answer.answered
         assert {Path(source.document_id).parent.name for source in answer.sources} == {"基準"}
+
+
+def test_a_part_is_meant_where_nothing_else_is_named(sample: KnowledgeBase) -> None:
+    for question in ("基準ってざっくりどんな内容？", "What are the 基準 materials about?"):
+        answer = sample.ask(question)
+        holds(answer)
+        assert {Path(source.document_id).parent.name for source in answer.sources} == {"基準"}
+    for question in ("基準の版は？", "基準の「目的」はどんな内容ですか", "どんなデータモデルが基準にありますか"):
+        assert not sample.ask(question).text.startswith("資料の概要")
+
+
+def test_words_that_no_document_is_called_by_do_not_narrow_everything(sample: KnowledgeBase) -> None:
+    every = sample.ask("この資料群の概要を教えて").sentences[0].text
+    for question in (
+        "初めて見る人向けに、この資料群の概要を簡単に説明してもらえますか",
+        "このコレクションに出てくる話題を大まかに教えて",
+        "資料の種類はどんなものがありますか（設計書、マニュアルなど）",
+    ):
+        assert sample.ask(question).sentences[0].text == every
+
+
+def test_every_document_is_of_one_kind(sample: KnowledgeBase) -> None:
+    counted, kinds, *_ = (each.text for each in sample.ask("この資料群の概要を教えて").sentences)
+    (documents,) = re.findall(r"文書 (\d+) 件", counted)
+    assert sum(map(int, re.findall(r" (\d+)(?=、|$)", kinds))) <= int(documents)
+
+
+def test_every_folder_is_named(tmp_path: Path) -> None:
+    names = [f"s/案件{number:02}/{part}.md" for number in range(14) for part in ("仕様", "議事録")]
+    rows = [
+        record(DOCUMENTS, document_id=each, shard=shard_of(each), folder=str(Path(each).parent), status="parsed")
+        for each in names
+    ]
+    lake = Lake(tmp_path)
+    write(lake, DOCUMENTS, rows)
+
+    def passages(named: Collection[str], read: Collection[str]) -> list[Hit]:
+        place = Citation(names[0], 1, None, None, None, "md", "x")
+        return [
+            Hit(1, 1.0, each, f"{each}#1", 1, None, f"{each}#1.0", f"{each} を定める。", each, place)
+            for each in sorted({*named, *read})
+        ]
+
+    told = overview(
+        Scope("", tuple(rows)), "ja", StoredTables(lake, {DOCUMENTS.name: lake.latest(DOCUMENTS)}), passages
+    )
+    text = "\n".join(each.text for each in told.sentences)
+    assert len(text) <= MOST_CHARS
+    assert all(f"案件{number:02}" in text for number in range(14))
 
 
 def test_what_tells_a_folder_from_others_stands_in_what_is_cited(sample: KnowledgeBase) -> None:

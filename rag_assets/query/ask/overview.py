@@ -62,6 +62,7 @@ _CITED = 3  # documents that a count cites
 _NAMES_CHARS = 120  # of the names of documents of a group
 _SHARED_PART = 0.5  # of the documents of a group, above which a part of their names is left out
 _LEAST_NAMES = 2  # documents of a group whose names have parts in common
+_SPOKEN_FOR = 8  # documents of a group that one of them may speak for
 _LEAST_THEMED = 12  # documents in one folder, from which themes are told of
 _THEMES_OF = 60  # entities that may be a theme
 _LEFT_CHARS = 150  # for folders that are only named
@@ -78,7 +79,7 @@ _ASKED = 0.5  # weight of the words of the question
 _NAME, _PLAIN, _INFLECTED = 1.3, 0.35, 0.1  # weight of an English word: a name, any other, and a verb or adverb
 _SHORT, _PAIR = 0.4, 2  # weight of a word of two ideographs, which has many uses
 _PART = " / "  # between the parts of a summary
-_IS_LIST = re.compile(r"一覧|概要|概説|はじめに|readme|index|overview|summary", re.IGNORECASE)
+_IS_LIST = re.compile(r"一覧|概要|概説|要件定義|基本設計|はじめに|readme|index|overview|summary", re.IGNORECASE)
 _ENDED = re.compile(r"(?<![\d.])[。．.!！]$")
 _NO_PROSE = re.compile(
     r"[{}<>=|\\]|\*(?: ?\*){2}|\d(?:\D{1,6}\d){4}|^[\W\d]*$|(?:[^\s、]{1,12}、){4}"
@@ -204,11 +205,9 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
             label,
             len(held),
             {} if few else _names(held),
-            []
-            if themes
-            else [each for each in words.telling(held, scope.asked, one_each=not few) if _PURPOSE.search(each.text)],
+            [] if themes else _purposeful(words.telling(held, scope.asked, one_each=not few)),
             entities[:MOST],
-            sorted((by_document[each] for each in held if each in by_document), key=lambda each: -each.score)[:_TRIED],
+            _best_purposes([by_document[each] for each in held if each in by_document], len(held)),
         )
         for (label, held), entities in zip(parted, told, strict=True)
     ]
@@ -244,6 +243,17 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     if not few:
         writer.tell_left([part for part in first_folders(documents) if part[0] not in told_folders], list(examples))
     return Overview(tuple(writer.sentences), tuple(writer.sources))
+
+
+def _purposeful(said: Sequence[_Statement]) -> list[_Statement]:
+    return [each for each in said if _PURPOSE.search(each.text)]
+
+
+def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
+    """Those that tell of a system first; of many documents, else only what a list or a definition says of itself."""
+    best = sorted(found, key=lambda each: (-each.of_system, -each.score, each.document_id))
+    few = documents <= _SPOKEN_FOR
+    return [each for each in best if few or each.of_system or _IS_LIST.search(PurePath(each.document_id).name)][:_TRIED]
 
 
 class _Writer:

@@ -59,7 +59,7 @@ _TELLING = re.compile(
 _NOT = re.compile(
     r"^\W*(?:また|なお|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
     r"|^\W*(?:also|however|in addition|it|in the|these|for example)\b"
-    r"|^\W*※|[（(]注|記入|(?:一覧|表|図)[^。]{0,12}(?:記載|示す)|以下の(?:通り|とおり)|参照|ください|変更履歴|改[版訂]"
+    r"|^\W*※|[（(]注|記入|(?:一覧|表|図)[^。]{0,12}(?:記載|示す)|以下の(?:通り|とおり)|参照(?:すること|のこと|されたい|)?。$|ください|変更履歴|改[版訂]"
     r"|\b(?:see|refer|please|click|select|table|figure)\b|[|{}<>]|\.{4}",
     re.IGNORECASE,
 )
@@ -118,14 +118,14 @@ def _purpose(statement: Statement, document: str, page: int) -> Purpose | None:
     label, text = _labelled(statement)
     if not _LEAST_CHARS <= len(text) <= _MOST_CHARS or _NOT.search(text) or not re.search(r"[。．.]$", text):
         return None
-    of_system = bool(_COLUMN.fullmatch(label) or _OF_SYSTEM.search(text))
-    score = 2.5 * bool(label) or 2.0 * bool(_HEADING.search(statement.context))
-    score += 2.0 * bool(_SELF.search(text))
-    if not score:
+    name, says_what = PurePath(document).name, bool(_SAYS_WHAT.search(text))
+    under, system = bool(label) or bool(_HEADING.search(statement.context)), bool(_OF_SYSTEM.search(text))
+    if not under and (not _SELF.search(text) or (system and not says_what)):
         return None
-    name = PurePath(document).name
-    score += 1.5 * bool(_SAYS_WHAT.search(text)) + 0.5 * bool(_TELLING.search(name)) - 1.5 * bool(_BESIDE.search(name))
-    score += 1.0 * of_system + 1 - 0.25 * (page - 1) - 0.002 * len(text)
+    of_system = bool(_COLUMN.fullmatch(label)) or system
+    score = 2.0 * under + 0.5 * bool(label) + 2.0 * bool(_SELF.search(text)) + 1.5 * says_what
+    score += 0.5 * bool(_TELLING.search(name)) - 1.5 * bool(_BESIDE.search(name))
+    score += (3.0 if label or says_what else 1.0) * of_system + 1 - 0.25 * (page - 1) - 0.002 * len(text)
     return Purpose(document, text, score, of_system) if score >= _LEAST else None
 
 

@@ -21,7 +21,9 @@ _LEAST_CHARS = 2
 _LEAST_DOCUMENTS = 2  # that name it, of a group of more documents than these
 _LEAST_SHARE = 0.1  # of the documents of a group
 _READ = 600  # documents that are read, at most, evenly spread
-_WEIGHTS = {"identifier": 0.4, "person": 0.0, "place": 0.3, "data_item": 0.6, "term": 0.8}  # by type; of others 1
+_WEIGHTS = {"identifier": 0.4, "person": 0.0, "place": 0.2, "organization": 0.3, "data_item": 0.6, "term": 0.8}
+_WORD = re.compile(r"[A-Za-z][a-z]+")
+_WORD_WEIGHT = 0.5  # of a single English word, which mostly is a label
 _CODE = re.compile(r"[_/|>@=#\\]|\d{3}|^\W*\d|\.\w|^[A-Z]{1,3}\d|^[a-z]+[A-Z]|^[a-z-]+$")
 
 
@@ -68,7 +70,11 @@ def _entities(keys: Iterable[str], stored: StoredTables) -> dict[str, tuple[str,
     known = pc.field("name_key").isin(pa.array(sorted(keys), pa.string()))
     rows = stored.read(ENTITIES, ["name_key", "name", "type", "document_count"], where=known).to_pylist()
     return {
-        row["name_key"]: (row["name"], weight, row["document_count"])
+        row["name_key"]: (
+            row["name"],
+            weight * (_WORD_WEIGHT if row["type"] == "term" and _WORD.fullmatch(row["name"]) else 1.0),
+            row["document_count"],
+        )
         for row in rows
         if (weight := _WEIGHTS.get(row["type"], 1.0))
         and _LEAST_CHARS <= len(row["name"]) <= _MOST_CHARS
