@@ -27,7 +27,7 @@ from mention_building import (
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.causes import BlockKind, PageKind
-from rag_assets.contracts.content import Block, Page, Row
+from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
@@ -774,6 +774,18 @@ def test_keys_of_the_tables_hold(tmp_path: Path) -> None:
     ends = {(row["document_id"], row[end]) for row in related for end in ("source_key", "target_key")}
     assert ends <= known
     assert {row["chunk_id"] for row in related} <= chunks.keys()
+
+
+def test_mentions_of_a_table_of_many_passages_lead_to_their_rows(tmp_path: Path) -> None:
+    rows = [("コード", "名称", "区分"), *((f"E{number:04}", f"項目{number % 7}の設定", "○") for number in range(600))]
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": ParsedDocument("xlsx", None, (one_page(table(*rows)),))})
+    run(lake, ExtractiveModel())
+    chunks = {row["chunk_id"]: row["text"] for row in lake.read(CHUNKS).to_pylist()}
+    codes = [row for row in lake.read(ENTITY_MENTIONS).to_pylist() if re.fullmatch(r"E\d{4}", row["name"])]
+    assert len(chunks) > 20
+    assert len({row["name"] for row in codes}) == 600
+    assert all(row["name"] in chunks[row["chunk_id"]] for row in codes)
 
 
 def test_incremental_equals_full(tmp_path: Path) -> None:

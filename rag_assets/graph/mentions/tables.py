@@ -1,9 +1,13 @@
 """The step that brings `entity_mentions`, `relationship_mentions` and `claims` in step with the parsed pages."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property, partial
+from itertools import accumulate
+
+import numpy as np
 
 from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
@@ -38,6 +42,7 @@ from rag_assets.store.incremental import Compute, Rows, StepReport, finished, st
 from rag_assets.store.lake import Lake, shard_of
 
 _DOCUMENTS_AT_ONCE = 256
+_CELL = " | "
 
 MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
 
@@ -147,43 +152,96 @@ def _extracted_rows(
     return {table.name: rows(table.schema, records[table.name]) for table in MENTION_TABLES}
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """A passage of a page.
+class _BlockPassages:
+    """The passages that are taken from one block of a page, in order, and which of them hold some words.
 
-    Attributes:
-        blocks: Blocks that it is taken from.
-        text: Its text without white space.
+    A big table is one block of thousands of passages and rows, so cells are looked up; what is no whole cell is
+    searched in one text of all passages.
     """
 
-    chunk_id: str
-    blocks: frozenset[int]
-    text: str
+    def __init__(self) -> None:
+        self._chunk_ids: list[str] = []
+        self._texts: list[str] = []
+        self._searched: dict[str, list[int]] = {}
+
+    def add(self, chunk_id: str, text: str) -> None:
+        """Add the next one."""
+        self._chunk_ids.append(chunk_id)
+        self._texts.append(text)
+
+    def best(self, place: str, name: str) -> str:
+        """The chunk id of the passage that holds a name and most of the cells of its place; the first of several."""
+        if len(self._chunk_ids) == 1:
+            return self._chunk_ids[0]
+        cells = [*filter(None, map(_squeezed, place.replace("\n", _CELL).split(_CELL))), _squeezed(name)]
+        for index in self._holding(max(cells, key=len)):
+            if all(cell in self._squeezed[index] for cell in cells):
+                return self._chunk_ids[index]
+        counts = np.zeros(len(self._chunk_ids), np.intp)
+        for weight, cell in zip([1] * (len(cells) - 1) + [len(cells)], cells, strict=True):
+            counts[self._holding(cell)] += weight
+        return self._chunk_ids[int(counts.argmax())]
+
+    def _holding(self, words: str) -> list[int]:
+        """Places of the passages that hold some words, as a whole cell where any does so."""
+        known = self._cells.get(words) or self._searched.get(words)
+        if known is not None:
+            return known
+        found: list[int] = []
+        start = self._whole.find(words)
+        while start >= 0:
+            found.append(bisect_right(self._starts, start) - 1)
+            following = found[-1] + 1
+            start = self._whole.find(words, self._starts[following]) if following < len(self._starts) else -1
+        return self._searched.setdefault(words, found)
+
+    @cached_property
+    def _squeezed(self) -> list[str]:
+        return [_squeezed(text) for text in self._texts]
+
+    @cached_property
+    def _cells(self) -> dict[str, list[int]]:
+        """Places of the passages with each cell, and with each value of a cell that follows its label."""
+        found: dict[str, list[int]] = {}
+        for index, text in enumerate(self._texts):
+            cells = text.replace("\n", _CELL).split(_CELL)
+            values = [value for cell in cells if (value := cell.partition(": ")[2])]
+            for cell in dict.fromkeys(map(_squeezed, (*cells, *values))):
+                found.setdefault(cell, []).append(index)
+        return found
+
+    @cached_property
+    def _whole(self) -> str:
+        return "\n".join(self._squeezed)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((len(text) + 1 for text in self._squeezed[:-1]), initial=0))
 
 
-def _load_passages(lake: Lake, shard: str) -> dict[str, dict[int, list[_Passage]]]:
-    """Passages of the documents of a shard by document and page, in order."""
-    found: dict[str, dict[int, list[_Passage]]] = {}
+def _load_passages(lake: Lake, shard: str) -> dict[str, dict[tuple[int, int], _BlockPassages]]:
+    """Passages of the documents of a shard by document, page and block, in order."""
+    found: dict[str, dict[tuple[int, int], _BlockPassages]] = {}
     columns = ["document_id", "page_number", "chunk_index", "chunk_id", "block_indexes", "text"]
     for row in lake.read(CHUNKS, [shard], columns).to_pylist():
-        passage = _Passage(row["chunk_id"], frozenset(row["block_indexes"]), _squeezed(row["text"]))
-        found.setdefault(row["document_id"], {}).setdefault(row["page_number"], []).append(passage)
+        for block in dict.fromkeys(row["block_indexes"]):
+            of_document = found.setdefault(row["document_id"], {})
+            of_document.setdefault((row["page_number"], block), _BlockPassages()).add(row["chunk_id"], row["text"])
     return found
 
 
 class _Document:
-    """A document whose mentions are written, with its passages by page."""
+    """A document whose mentions are written, with its passages by page and block."""
 
     def __init__(
         self,
         document_id: str,
         pages: Sequence[Page],
         options: MentionOptions,
-        passages: Mapping[int, Sequence[_Passage]],
+        passages: Mapping[tuple[int, int], _BlockPassages],
     ) -> None:
         self.document_id, self.pages, self.content = document_id, pages, content_pages(pages)
         self.options, self._passages = options, passages
-        self._held: dict[tuple[int, int | None, str], tuple[list[_Passage], list[int]]] = {}
 
     @cached_property
     def languages(self) -> dict[int, str]:
@@ -266,7 +324,9 @@ class _Document:
     def _facts(self, found: Mention | RelationshipMention | Claim, method: str, name: str = "") -> Record:
         page_number, start, block = found.page_number, found.start, found.block_index
         if block is None and start is not None:
-            block = next((index for end, index in self._block_ends.get(page_number, []) if start < end), None)
+            ends = self._block_ends.get(page_number, [])
+            following = bisect_right(ends, start, key=lambda pair: pair[0])
+            block = ends[following][1] if following < len(ends) else None
         return {
             "document_id": self.document_id,
             "shard": shard_of(self.document_id),
@@ -279,16 +339,8 @@ class _Document:
 
     def _chunk_id(self, page_number: int, block: int | None, place: str, name: str) -> str | None:
         """Passage that holds a place: of those taken from its block, the one that has most of its words."""
-        key = (page_number, block, place)
-        if key not in self._held:
-            passages = [each for each in self._passages.get(page_number, []) if block in each.blocks]
-            cells = [_squeezed(cell) for cell in place.replace("\n", " | ").split(" | ")] if len(passages) > 1 else []
-            self._held[key] = passages, [sum(cell in each.text for cell in cells if cell) for each in passages]
-        passages, counts = self._held[key]
-        wanted = _squeezed(name) if len(passages) > 1 else ""
-        order = range(len(passages))
-        best = max(order, key=lambda index: (wanted in passages[index].text, counts[index], -index), default=None)
-        return None if best is None else passages[best].chunk_id
+        passages = self._passages.get((page_number, block)) if block is not None else None
+        return passages.best(place, name) if passages is not None else None
 
 
 def _squeezed(text: str) -> str:

@@ -8,6 +8,7 @@ Deviation: a window never crosses a page, so that each name has a page; tokens a
 depend on the tokenizer of a model.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -127,7 +128,8 @@ def window_text(window: Window, text: str) -> str:
 
 def window_of(windows: Sequence[Window], position: int) -> int:
     """Index of the first window that holds a position of the page: each position counts in one window only."""
-    return next((window.index for window in windows if position < window.end), max(0, len(windows) - 1))
+    following = bisect_right(windows, position, key=lambda window: window.end)
+    return windows[following].index if following < len(windows) else max(0, len(windows) - 1)
 
 
 def _header(page: Page, piece: Unit) -> tuple[str, int]:
