@@ -17,6 +17,7 @@ from posixpath import commonpath
 
 from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
+from rag_assets.query.ask.wanted import is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
@@ -68,6 +69,7 @@ _PART_SAID = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[「『\"“]")
+_COUNT = re.compile(r"\d+ ?(?:本|件|冊|通|つ|個|枚|ファイル|名|人)")
 _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）")
 _TOGETHER = re.compile(
     r"資料|文書|書類|ドキュメント|設計書類|\b(?:documents|docs|files|materials)\b", re.IGNORECASE
@@ -144,19 +146,35 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
 
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
-    asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", text)))
+    folder = _folder_called(text, rows)
+    rest = _folded(text).replace(_folded(folder), " ") if folder else text
+    asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
     words = _said(asked)
+    if folder and not words:
+        return Scope(folder, tuple(row for row in rows if folder in row["folder"].split("/")))
     if not words:
         return None
     chosen = _in_named_folders(words, rows)
     if not chosen and _TOGETHER.search(text):
-        chosen = [row for row, held in zip(rows, _terms_of_names(rows).values(), strict=True) if _holds(held, words)]
+        likely = [row for row in rows if _holds(_folded(f"{row['document_id']} {row['title']}"), words)]
+        chosen = [
+            row for row, held in zip(likely, _terms_of_names(likely).values(), strict=True) if _holds(held, words)
+        ]
     return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
 
 
+def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> str:
+    """The folder whose name stands in a text as a word of its own, the longest; empty for none."""
+    parts = {part for row in rows for part in row["folder"].split("/") if not _GENERIC_FOLDER.fullmatch(part)}
+    folded = _folded(text)
+    called = [part for part in parts if is_named(folded, _folded(part))]
+    return max(called, key=lambda part: (len(part), part), default="")
+
+
 def _said(text: str) -> list[tuple[str, ...]]:
-    """The words of a text that may name something: no figures, no stems of one character."""
-    return [word for word in dict.fromkeys(content_words(text)) if any(len(t) > 1 and not t.isdecimal() for t in word)]
+    """The words of a text that may name something: no counts, no stems of one character."""
+    words = dict.fromkeys(content_words(_COUNT.sub(" ", text)))
+    return [word for word in words if any(len(term) > 1 or term.isdecimal() for term in word)]
 
 
 def _scope(
@@ -254,6 +272,7 @@ def _in_named_folders(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[s
 
 
 def _holds(terms: Collection[str], words: Sequence[tuple[str, ...]]) -> bool:
+    """Whether terms, or a folded text, hold every term of some words."""
     return all(term in terms for word in words for term in word)
 
 
