@@ -591,4 +591,6 @@ def _names(documents: Collection[str]) -> dict[str, str]:
             return names[document]
         return path.stem if stems[path.stem] == 1 else path.parent.name
 
-    return {each: called(each) for each in ordered}
+    found = {called(each): each for each in reversed(ordered)}
+    telling = {each: name for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
+    return telling or {each: name for name, each in reversed(found.items())}

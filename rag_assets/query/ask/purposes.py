@@ -57,7 +57,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"^\W*(?:また|なお|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
+    r"^[\W〇○]*(?:また|なお|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
     r"|^\W*(?:also|however|in addition|it|in the|these|for example)\b"
     r"|^\W*※|[（(]注|記入|(?:一覧|表|図)[^。]{0,12}(?:記載|示す)|以下の(?:通り|とおり)|参照(?:すること|のこと|されたい|)?。$|ください|変更履歴|改[版訂]"
     r"|\b(?:see|refer|please|click|select|table|figure)\b|[|{}<>]|\.{4}",

@@ -22,7 +22,8 @@ from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
 
-_LEAST_SHARE = 0.25  # of the weight of a question's words, from which documents are those it names
+_LEAST_SHARE = 0.4  # of the weight of a question's words, from which documents are those it names
+_LEAST_SUMMARY = 0.6  # where summaries tell it
 _NEAR_BEST = 0.7  # of the share of the best, from which another document is named, too
 _NEAR_BEST_SUMMARY = 0.8  # where summaries tell it
 _ALL_SAID = 0.95  # from which names alone hold all that is said
@@ -59,7 +60,7 @@ _ASKING = re.compile(
 )
 # what a part of a collection may be asked by its name
 _PART = re.compile(
-    r"どんな|どういう|どのような|ざっくり|何が?でき|中身|まとめて|要約|何の(?:話|資料|文書|書類|マニュアル|製品|説明)|何(?:を|に?つい|が書)"
+    r"どんな|どういう|どのような|ざっくり|何が?でき|中身|まとめて|要約|何の(?:話|資料|文書|書類|マニュアル|製品|説明)|何(?:を|に?つい|が書)|って何"
     r"|\b(?:overview|summar(?:y|i[sz]e)|outline|what can|what (?:is|are|do|does)|about)\b",
     re.IGNORECASE,
 )
@@ -250,6 +251,8 @@ def _documents_by_name(
     said = {row["document_id"]: content_terms(row["text"]) for row in read}
     both = {each: held | said.get(each, frozenset()) for each, held in names.items()}
     by_summary = _with_most(words, rows, both, _NEAR_BEST_SUMMARY)
+    if by_summary[0] < _LEAST_SUMMARY:
+        return by_name
     within = {row["document_id"] for row in by_summary[1]} <= {row["document_id"] for row in by_name[1]}
     return by_name if within or by_name[0] >= _BY_NAME * by_summary[0] else by_summary
 
@@ -301,15 +304,23 @@ def _with_most(
     terms: Mapping[str, frozenset[str]],
     near_best: float,
 ) -> tuple[float, list[Mapping[str, str]]]:
-    """The best share, by weight, of some words that a document holds, and the documents that hold nearly as much."""
-    shares = {document: [held_share([word], held) for word in words] for document, held in terms.items()}
+    """The best share, by weight, of some words that a document holds, and the documents that hold nearly as much.
+
+    What a compound begins with tells it from others: of 会員管理 a document must hold 会員, and some of those found.
+    """
+    shares = {
+        document: [held_share([word], held) if word[0] in held else 0.0 for word in words]
+        for document, held in terms.items()
+    }
     counts = [sum(share[place] >= _NEAR_BEST for share in shares.values()) for place in range(len(words))]
     unknown = _UNKNOWN * math.log(1 + len(rows))
     weights = [math.log((2 + len(rows)) / (1 + count)) if count else unknown for count in counts]
     total = sum(weights) or 1.0
     scores = {each: sum(w * s for w, s in zip(weights, share, strict=True)) / total for each, share in shares.items()}
     best = max(scores.values(), default=0.0)
-    return best, [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, near_best * best)]
+    named = [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, near_best * best)]
+    begun = frozenset(chain.from_iterable(terms[row["document_id"]] for row in named))
+    return best, named if all(word[0] in begun for word in words if len(word) > 1) else []
 
 
 def _terms_of_names(rows: Sequence[Mapping[str, str]]) -> dict[str, frozenset[str]]:
