@@ -188,36 +188,10 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
         return Overview()
-    words = _Words.of(_statements(evenly(list(documents), _READ), stored))
-    few = len(documents) <= _FEW_DOCUMENTS
-    folders = [] if few else _folder_groups(documents)
-    if few or folders:
-        parted = folders or [(PurePath(each).name, frozenset({each})) for each in documents]
-        told = telling_entities([held for _, held in parted], stored)
-        themes = []
-    else:
-        parted = [(scope.name or _text("all", language), frozenset(documents))]
-        told = telling_entities([documents], stored, _THEMES_OF)
-        themes = words.themes({name.casefold() for name, _ in told[0]}) if len(documents) >= _LEAST_THEMED else []
-    by_document = purposes([held for _, held in parted], stored)
-    groups = [
-        _Group(
-            label,
-            len(held),
-            {} if few else _names(held),
-            [] if themes else _purposeful(words.telling(held, scope.asked, one_each=not few)),
-            entities[:MOST],
-            _best_purposes([by_document[each] for each in held if each in by_document], len(held)),
-        )
-        for (label, held), entities in zip(parted, told, strict=True)
-    ]
-    groups += [
-        _Group(label, len(held), {}, words.telling(held, scope.asked, one_each=True, term=label))
-        for label, held in themes
-    ]
+    groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
     examples = {next(iter(held)): None for _, held in kinds[:_CITED]} or dict.fromkeys(list(documents)[:_CITED])
-    named = {*examples, *(each for group in groups for each in group.names)}
+    named = {*examples, *(each for group in groups for each in islice(group.names, _CITED))}
     read = {each.document_id for group in groups for each in group.said}
     read |= {document for group in groups for _, document in group.entities}
     read |= {each.document_id for group in groups for each in group.purposes}
@@ -234,15 +208,44 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     if kinds:
         listed = _counts([(kind, len(held)) for kind, held in kinds], language)
         writer.tell(_text("kinds", language).format(kinds=listed), list(examples))
-    told_of = [
-        group.label
+    told_of = {
+        group.label.partition("/")[0]
         for place, group in enumerate(groups)
         if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
-    ]
-    told_folders = {label.partition("/")[0] for label in told_of}
-    if not few:
-        writer.tell_left([part for part in first_folders(documents) if part[0] not in told_folders], list(examples))
+    }
+    if len(documents) > _FEW_DOCUMENTS:
+        writer.tell_left([each for each in first_folders(documents) if each[0] not in told_of], list(examples))
     return Overview(tuple(writer.sentences), tuple(writer.sources))
+
+
+def _groups(
+    documents: Mapping[str, Mapping[str, str]], scope: Scope, language: str, stored: StoredTables
+) -> list[_Group]:
+    """The groups that documents are told of in: by folder, all together and by theme, or one by one."""
+    words = _Words.of(_statements(evenly(list(documents), _READ), stored))
+    few = len(documents) <= _FEW_DOCUMENTS
+    parted = [(PurePath(each).name, frozenset({each})) for each in documents] if few else _folder_groups(documents)
+    together = not parted
+    parted = parted or [(scope.name or _text("all", language), frozenset(documents))]
+    told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
+    by_document = purposes([held for _, held in parted], stored)
+    groups = [
+        _Group(
+            label,
+            len(held),
+            {} if few else _names(held),
+            _purposeful(words.telling(held, scope.asked, one_each=not few)),
+            entities[:MOST],
+            _best_purposes([by_document[each] for each in held if each in by_document], len(held)),
+        )
+        for (label, held), entities in zip(parted, told, strict=True)
+    ]
+    if together and len(documents) >= _LEAST_THEMED:
+        groups += [
+            _Group(label, len(held), {}, words.telling(held, scope.asked, one_each=True, term=label))
+            for label, held in words.themes({name.casefold() for name, _ in told[0]})
+        ]
+    return groups
 
 
 def _purposeful(said: Sequence[_Statement]) -> list[_Statement]:
