@@ -50,12 +50,16 @@ PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
 
 _CHARS = 1150  # of an overview
 _GROUPS = 8  # of documents that are told of
+_LARGEST = 3  # groups that are told of in any case, before those that say what they are for
+_GROUPS_READ = 24
 _FEW_DOCUMENTS = 5  # told one by one
 _READ = 600  # documents whose words are read, at most, evenly spread
 _PAGES_OF = 120  # documents whose pages are read, too, at most
 _STATEMENT_CHARS = 110
 _PURPOSE_CHARS = 160
+_SURELY_SAID = 4.5  # of the score of a purpose, from which it may stand for all
 _LEAST_NAMES_CHARS = 30
+_ENTITIES_CHARS = 30  # of the names of entities, where there is little room
 _LEAST_CHARS, _MOST_CHARS = 12, 300  # of what may be told
 _COUNTED = 8  # formats, folders or kinds that are named
 _CITED = 3  # documents that a count cites
@@ -65,11 +69,11 @@ _LEAST_NAMES = 2  # documents of a group whose names have parts in common
 _SPOKEN_FOR = 8  # documents of a group that one of them may speak for
 _LEAST_THEMED = 12  # documents in one folder, from which themes are told of
 _THEMES_OF = 60  # entities that may be a theme
-_LEFT_CHARS = 150  # for folders that are only named
+_LEFT_CHARS = 200  # for folders that are only named
 _STATEMENTS = 6  # of all groups together, but one of each
 _LEAST_TERMS = 2  # of what may be told
 _TRIED = 3  # statements of a group that are looked for in passages
-_LEAST_CLASSIFIED = 0.5  # share of documents whose kind is known, from which kinds are named
+_LEAST_CLASSIFIED = 0.4  # share of documents whose kind is known, from which kinds are named
 _LEAST_KIND = 0.04  # share of documents from which a kind is named
 _SAID = 0.25  # weight of a document that a theme before tells of
 _INSTRUCTION = 0.4  # weight of what tells how to fill in a form, and of a note
@@ -204,18 +208,26 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     )
     if unread := len(scope.rows) - len(documents):
         counts += _text("unread", language).format(count=unread)
+    if scope.name:
+        writer.tell_purpose(scope.name, groups)
     writer.tell(counts, list(examples))
     if kinds:
         listed = _counts([(kind, len(held)) for kind, held in kinds], language)
         writer.tell(_text("kinds", language).format(kinds=listed), list(examples))
+    every = [] if len(documents) <= _FEW_DOCUMENTS else first_folders(documents)
+    labels = {_first_folder(group) for group in groups}
+    writer.leave_room_for([folder for folder in every if folder[0] not in labels])
     told_of = {
-        group.label.partition("/")[0]
+        _first_folder(group)
         for place, group in enumerate(groups)
         if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
     }
-    if len(documents) > _FEW_DOCUMENTS:
-        writer.tell_left([each for each in first_folders(documents) if each[0] not in told_of], list(examples))
+    writer.tell_left([folder for folder in every if folder[0] not in told_of], list(examples))
     return Overview(tuple(writer.sentences), tuple(writer.sources))
+
+
+def _first_folder(group: _Group) -> str:
+    return group.label.partition("/")[0]
 
 
 def _groups(
@@ -227,8 +239,16 @@ def _groups(
     parted = [(PurePath(each).name, frozenset({each})) for each in documents] if few else _folder_groups(documents)
     together = not parted
     parted = parted or [(scope.name or _text("all", language), frozenset(documents))]
-    told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
     by_document = purposes([held for _, held in parted], stored)
+    spoken_for = {
+        held: _best_purposes([by_document[each] for each in held if each in by_document], len(held))
+        for _, held in parted
+    }
+    if len(parted) > _GROUPS:
+        largest, others = parted[:_LARGEST], sorted(parted[_LARGEST:], key=lambda pair: not spoken_for[pair[1]])
+        chosen = {label for label, _ in (*largest, *others[: _GROUPS - _LARGEST])}
+        parted = [pair for pair in parted if pair[0] in chosen]
+    told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
     groups = [
         _Group(
             label,
@@ -236,7 +256,7 @@ def _groups(
             {} if few else _names(held),
             _purposeful(words.telling(held, scope.asked, one_each=not few)),
             entities[:MOST],
-            _best_purposes([by_document[each] for each in held if each in by_document], len(held)),
+            spoken_for[held],
         )
         for (label, held), entities in zip(parted, told, strict=True)
     ]
@@ -269,7 +289,8 @@ class _Writer:
         self._hits: dict[str, list[tuple[Hit, str]]] = {}
         for hit in hits:
             self._hits.setdefault(hit.document_id, []).append((hit, _squeezed(hit.text)))
-        self._room = _CHARS - _LEFT_CHARS
+        self._room = _CHARS
+        self._left = 0  # for folders that nothing else is said of
         self._told: set[str] = set()
 
     def tell(self, text: str, documents: Sequence[str]) -> bool:
@@ -277,9 +298,23 @@ class _Writer:
         citations = [self._beginning(each) for each in documents]
         return self._add(Sentence(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
 
+    def tell_purpose(self, name: str, groups: Sequence[_Group]) -> None:
+        """Say what a part of the collection is for, where one of several groups of it says so of a system."""
+        found = [each for group in groups for each in group.purposes if each.of_system or each.score >= _SURELY_SAID]
+        best = sorted(found, key=lambda each: (-each.of_system, -each.score))
+        said = ((each.document_id, each.text) for each in best)
+        for quote, citation in islice(self._quotes(list(said), _PURPOSE_CHARS), int(len(groups) > 1)):
+            self._add(Sentence(_text("one", self._language).format(label=name, said=quote), (citation,)))
+
+    def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
+        """Leave room for the names of folders."""
+        named = _text("folders", self._language).format(folders=_counts(folders, self._language, len(folders)))
+        self._left = min(_LEFT_CHARS, len(named) + 5 * _CITED) if folders else 0
+        self._room -= self._left
+
     def tell_left(self, folders: Sequence[tuple[str, int]], documents: Sequence[str]) -> None:
         """Name folders that nothing else is said of, as many as there is room for."""
-        self._room += _LEFT_CHARS
+        self._room += self._left
         for most in range(len(folders), 0, -1):
             named = _counts(folders, self._language, most)
             if self.tell(_text("folders", self._language).format(folders=named), documents):
@@ -299,23 +334,30 @@ class _Writer:
         room = self._room // left - len(group.label)
         parts: list[str] = []
         cited: list[SentenceCitation | None] = []
+        names_left = dict(group.names)
         for each in group.purposes:
-            for quote, citation in self._quotes([(each.document_id, each.text)], _PURPOSE_CHARS):
-                name = group.names.get(each.document_id) if group.count > 1 and not each.of_system else None
+            most = min(_PURPOSE_CHARS, max(_STATEMENT_CHARS, room))
+            for quote, citation in self._quotes([(each.document_id, each.text)], most):
+                name = "" if each.of_system else names_left.pop(each.document_id, "")
                 parts.append(_text("named", self._language).format(name=name, quote=quote) if name else quote)
                 cited.append(citation)
             if parts:
                 break
         says_what = bool(parts)
-        lengths = accumulate(len(name) + 1 for name in group.names.values())
-        least = min(_NAMES_CHARS, max(room - sum(map(len, parts)), _LEAST_NAMES_CHARS))
-        named = [pair for pair, length in zip(group.names.items(), lengths, strict=True) if length <= least]
+        lengths = accumulate(len(name) + 1 for name in names_left.values())
+        spent = sum(map(len, parts)) or _ENTITIES_CHARS * bool(group.entities)
+        least = min(_NAMES_CHARS, max(room - spent, _LEAST_NAMES_CHARS))
+        named = [pair for pair, length in zip(names_left.items(), lengths, strict=True) if length <= least]
         if names := _joined([name for _, name in named], self._language):
-            parts.append(f"{names}…" if len(named) < group.count else names)
+            parts.append(f"{names}…" if len(named) < len(names_left) else names)
             cited += [self._beginning(document) for document, _ in named[:_CITED]]
-        if not says_what and (entities := self._standing(group.entities)):
-            parts.append(_text("entities", self._language).format(names=_joined(list(entities), self._language)))
-            passages = {hit.chunk_id: (hit, name) for name, hit in reversed(entities.items())}
+        entities = [] if says_what else group.entities
+        if sum(map(len, parts)) + _ENTITIES_CHARS > room:
+            lengths = accumulate(len(name) + 1 for name, _ in entities)
+            entities = [each for each, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
+        if standing := self._standing(entities):
+            parts.append(_text("entities", self._language).format(names=_joined(list(standing), self._language)))
+            passages = {hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}
             cited += [self._citation(*each) for each in reversed(passages.values())]
         if not says_what:
             said = [(each.document_id, each.text) for each in group.said]
@@ -423,7 +465,7 @@ def _kinds(documents: Mapping[str, object], stored: StoredTables, language: str)
         _, labels = _labels().get("document_type", {}).get(value, (0, {}))
         held.setdefault(labels.get(language, value.replace("_", " ")), []).append(document)
     common = [(kind, sorted(each)) for kind, each in held.items() if len(each) >= _LEAST_KIND * len(documents)]
-    if len({document for _, each in common for document in each}) < _LEAST_CLASSIFIED * len(documents):
+    if len(surest) < _LEAST_CLASSIFIED * len(documents):
         return []
     return sorted(common, key=lambda pair: (-len(pair[1]), pair[0]))
 
@@ -570,7 +612,7 @@ def _folder_groups(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str
             named = {f"{largest}/{name}".strip("/"): held for name, held in children.items()}
             groups |= named
             open_groups += [name for name, held in named.items() if len(held) > _FEW_DOCUMENTS]
-    ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:_GROUPS]
+    ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:_GROUPS_READ]
     return [(name, frozenset(held)) for name, held in ordered] if len(groups) > 1 else []
 
 

@@ -47,6 +47,7 @@ _OF_SYSTEM = re.compile(
     r"|^\W*(?:this|the) (?:[\w/()'-]+ ){0,5}?(?:system|project|application|service|tool)\b",
     re.IGNORECASE,
 )
+_FOR = re.compile(r"について|ため[のに]|目的|\bto\b|\bfor\b", re.IGNORECASE)
 _SAYS_WHAT = re.compile(
     r"(?:プラットフォーム|システム|サービス|ガイド(?:ブック|ライン)?|マニュアル|資料|文書|標準|規約|規程|仕様|ツール|アプリ\w*|基盤|製品|もの)(?:である|です|だ|を提供する|を提供します|になります)?。$"
     r"|(?:目的とする|目的とします|ことを目的|ためのもの|示したもの|示すもの|記述したもの|定めるもの|規定する|解説する|記載する|説明する)\w*。$"
@@ -57,7 +58,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"^[\W〇○]*(?:また|なお|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
+    r"^[\W〇○]*(?:また|なお|一方|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
     r"|^\W*(?:also|however|in addition|it|in the|these|for example)\b"
     r"|^\W*※|[（(]注|記入|(?:一覧|表|図)[^。]{0,12}(?:記載|示す)|以下の(?:通り|とおり)|参照(?:すること|のこと|されたい|)?。$|ください|変更履歴|改[版訂]"
     r"|\b(?:see|refer|please|click|select|table|figure)\b|[|{}<>]|\.{4}",
@@ -120,10 +121,13 @@ def _purpose(statement: Statement, document: str, page: int) -> Purpose | None:
         return None
     name, says_what = PurePath(document).name, bool(_SAYS_WHAT.search(text))
     under, system = bool(label) or bool(_HEADING.search(statement.context)), bool(_OF_SYSTEM.search(text))
-    if not under and (not _SELF.search(text) or (system and not says_what)):
+    itself = bool(_SELF.search(text))
+    if not label and not says_what and not (itself and (under or not system)) and not (under and _FOR.search(text)):
+        return None
+    if not under and not itself:
         return None
     of_system = bool(_COLUMN.fullmatch(label)) or system
-    score = 2.0 * under + 0.5 * bool(label) + 2.0 * bool(_SELF.search(text)) + 1.5 * says_what
+    score = 2.0 * under + 0.5 * bool(label) + 2.0 * itself + 1.5 * says_what
     score += 0.5 * bool(_TELLING.search(name)) - 1.5 * bool(_BESIDE.search(name))
     score += (3.0 if label or says_what else 1.0) * of_system + 1 - 0.25 * (page - 1) - 0.002 * len(text)
     return Purpose(document, text, score, of_system) if score >= _LEAST else None

@@ -55,17 +55,18 @@ _ASKING = re.compile(
     r"|一覧的?|内容|時間|読む|入って|登録|格納|収録|共通|教えて|大きく分け\w*|通して|見る|成って|扱わ?れ|挙げて|集めら?れ|出てくる|決めて|書[いか]れ?て|載って|まとめ"
     r"|\b(?:documents?|docs|files?|materials?|collection|corpus|folders?|director(?:y|ies)|knowledge\s?base|data\s?set|archive|library|themes?|topics?"
     r"|subjects?|trends?|patterns?|summar(?:y|i[sz]e|ies)|overview|outline|survey|main|major|key|common|central|recurring|top|overall|whole|entire|kinds?"
-    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|give|short|brief|indexed|together|general|across|throughout|tell|describe|explain|according)\b",
+    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|described?|give|short|brief|indexed|together|general|across|throughout|tell|describe|explain|according)\b",
     re.IGNORECASE,
 )
 # what a part of a collection may be asked by its name
 _PART = re.compile(
-    r"どんな|どういう|どのような|ざっくり|何が?でき|中身|まとめて|要約|何の(?:話|資料|文書|書類|マニュアル|製品|説明)|何(?:を|に?つい|が書)|って何"
-    r"|\b(?:overview|summar(?:y|i[sz]e)|outline|what can|what (?:is|are|do|does)|about)\b",
+    r"どんな|どういう|どのような|ざっくり|ざっと|何が?でき|中身|まとめて|要約|概略|全体像|要するに|揃って|資料を教えて|って(?:何|なに)"
+    r"|何の(?:話|資料|文書|書類|マニュアル|製品|説明|システム|プロジェクト|ため)|何(?:を|に?つい|に関する|が書)"
+    r"|\b(?:overview|summar(?:y|i[sz]e)|outline|what can|what (?:is|are|do|does)|what kind|about)\b",
     re.IGNORECASE,
 )
 _PART_SAID = re.compile(
-    r"どんな|どういう|どのような|何が?でき\w*|中身|製品|サービス|システム|アプリ|プロジェクト|設計書|仕様書|取扱説明書|説明書|マニュアル|議事録|報告書|ガイド|ベース|かぎり|限り"
+    r"どんな|どういう|どのような|何が?でき\w*|何の?|なに|ため|もの|ざっと|揃って|概略|中身|関する|製品|サービス|システム|アプリ|プロジェクト|設計書|仕様書|取扱説明書|説明書|マニュアル|議事録|報告書|ガイド|ベース|かぎり|限り"
     r"|\b(?:system|service|project|app|application|product|design|specifications?|specs?|manuals?|guides?|reports?|minutes)\b",
     re.IGNORECASE,
 )
@@ -148,11 +149,11 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
     folder = _folder_called(text, rows)
-    rest = _folded(text).replace(_folded(folder), " ") if folder else text
+    rest = unicodedata.normalize("NFKC", text).casefold().replace(_folded(folder), " ") if folder else text
     asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
     words = _said(asked)
     if folder and not words:
-        return Scope(folder, tuple(row for row in rows if folder in row["folder"].split("/")))
+        return Scope(folder, tuple(_in_folder(folder, rows)))
     if not words:
         return None
     chosen = _in_named_folders(words, rows)
@@ -166,10 +167,19 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
 
 def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> str:
     """The folder whose name stands in a text as a word of its own, the longest; empty for none."""
-    parts = {part for row in rows for part in row["folder"].split("/") if not _GENERIC_FOLDER.fullmatch(part)}
-    folded = _folded(text)
-    called = [part for part in parts if is_named(folded, _folded(part))]
+    parts = {part for row in rows for part in row["folder"].split("/")}
+    if (name := _folder_name(text)[0]) in parts:
+        return name
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    called = [part for part in parts if not _GENERIC_FOLDER.fullmatch(part) and _is_called(folded, _folded(part))]
     return max(called, key=lambda part: (len(part), part), default="")
+
+
+def _is_called(folded: str, name: str) -> bool:
+    """Whether a folded text holds a folded name as a word of its own: an English one may stand beside Japanese."""
+    if not name.isascii():
+        return is_named(folded, name)
+    return len(name) > 1 and re.search(rf"(?<![a-z0-9_-]){re.escape(name)}(?![a-z0-9_-])", folded) is not None
 
 
 def _said(text: str) -> list[tuple[str, ...]]:
@@ -220,16 +230,19 @@ def _folded(name: str) -> str:
 
 
 def _in_folder(name: str, rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The documents below a folder; below all whose names hold the name where none is named so."""
+    """The documents below a folder, the highest of that name; below all whose names hold the name where none has it."""
     for wanted in dict.fromkeys((_folded(name), _folded(name.rpartition("の")[2]))):
         paths = {
             folder: f"/{'/'.join(_folded(part) for part in folder.split('/'))}/"
             for folder in {r["folder"] for r in rows}
         }
-        for inside in (f"/{wanted}/", wanted):
-            chosen = [row for row in rows if inside in paths[row["folder"]]]
-            if wanted and chosen:
-                return chosen
+        exact = f"/{wanted}/"
+        depths = {folder: path.count("/", 0, path.find(exact)) for folder, path in paths.items() if exact in path}
+        if wanted and depths:
+            least = min(depths.values())
+            return [row for row in rows if depths.get(row["folder"]) == least]
+        if wanted and (chosen := [row for row in rows if wanted in paths[row["folder"]]]):
+            return chosen
     return []
 
 

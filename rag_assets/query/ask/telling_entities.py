@@ -24,7 +24,7 @@ _READ = 600  # documents that are read, at most, evenly spread
 _WEIGHTS = {"identifier": 0.4, "person": 0.0, "place": 0.2, "organization": 0.3, "data_item": 0.6, "term": 0.8}
 _WORD = re.compile(r"[A-Za-z][a-z]+")
 _WORD_WEIGHT = 0.5  # of a single English word, which mostly is a label
-_CODE = re.compile(r"[_/|>@=#\\]|\d{3}|^\W*\d|\.\w|^[A-Z]{1,3}\d|^[a-z]+[A-Z]|^[a-z-]+$")
+_CODE = re.compile(r"[_/|>@=#\\\[\]]|^[A-Z]{1,2}$|\d{3}|^\W*\d|\.\w|^[A-Z]{1,3}\d|^[a-z]+[A-Z]|^[a-z-]+$")
 
 
 def telling_entities(
