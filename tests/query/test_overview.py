@@ -1,20 +1,23 @@
 """Questions about documents as a whole: which ones are, and what is said to them without a language model."""
 
 import re
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 from graph_data import record, write
 
 from rag_assets.contracts.ports import Turn
-from rag_assets.contracts.tables import DOCUMENTS
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
 from rag_assets.evaluation.evidence import Corpus
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
-from rag_assets.query.ask.overview import overview
+from rag_assets.query.ask.extracts import listed
+from rag_assets.query.ask.markup import plain_sentences
+from rag_assets.query.ask.overview import opening, overview
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope
 from rag_assets.query.results import Citation, Hit
@@ -75,6 +78,16 @@ def test_questions_about_the_whole(question: str) -> None:
         "Which documents must be attached to the application?",
         "What is the default folder of the log files?",
         "What is this error about?",
+        "添付する書類の種類を教えてください",
+        "提出する資料の種類は何ですか",
+        "資料の概要欄には何を書きますか",
+        "文書の概要を登録する画面はどれ？",
+        "保存期間は文書の種類によって何年ですか",
+        "ログファイルには何が書かれていますか",
+        "資料を要約するAIは何を使っていますか",
+        "何に関する書類を保管すべきですか",
+        "どんな種類のファイルをアップロードできますか",
+        "「資料の種類」欄の桁数は？",
     ],
 )
 def test_questions_about_a_fact(question: str) -> None:
@@ -85,6 +98,7 @@ def holds(answer: Answer) -> None:
     """Every sentence of an answer has citations, and each of them stands in its source."""
     texts = {source.number: source.text for source in answer.sources}
     assert answer.sentences
+    assert texts.keys() == {citation.number for sentence in answer.sentences for citation in sentence.citations}
     assert all(sentence.citations for sentence in answer.sentences)
     for citation in (each for sentence in answer.sentences for each in sentence.citations):
         assert citation.supported
@@ -142,8 +156,17 @@ def test_a_part_is_meant_where_nothing_else_is_named(sample: KnowledgeBase) -> N
         answer = sample.ask(question)
         holds(answer)
         assert {Path(source.document_id).parent.name for source in answer.sources} == {"基準"}
-    for question in ("基準の版は？", "基準の「目的」はどんな内容ですか", "どんなデータモデルが基準にありますか"):
-        assert not sample.ask(question).text.startswith("資料の概要")
+    for question in (
+        "基準の版は？",
+        "基準の「目的」はどんな内容ですか",
+        "どんなデータモデルが基準にありますか",
+        "基準では何を決めますか",
+        "基準って何の略？",
+        "What is 基準?",
+        "reportsは何を返しますか",
+        "What do reports mean?",
+    ):
+        assert not sample.ask(question).text.startswith(("資料の概要", "Overview"))
 
 
 def test_words_that_no_document_is_called_by_do_not_narrow_everything(sample: KnowledgeBase) -> None:
@@ -162,28 +185,72 @@ def test_every_document_is_of_one_kind(sample: KnowledgeBase) -> None:
     assert sum(map(int, re.findall(r" (\d+)(?=、|$)", kinds))) <= int(documents)
 
 
-def test_every_folder_is_named(tmp_path: Path) -> None:
-    names = [f"s/案件{number:02}/{part}.md" for number in range(14) for part in ("仕様", "議事録")]
+def told_of(folder: Path, texts: Mapping[str, str]) -> str:
+    """The overview of documents of one passage each, line by line."""
+    lake = Lake(folder)
     rows = [
         record(DOCUMENTS, document_id=each, shard=shard_of(each), folder=str(Path(each).parent), status="parsed")
-        for each in names
+        for each in texts
     ]
-    lake = Lake(tmp_path)
     write(lake, DOCUMENTS, rows)
+    chunks = [
+        record(CHUNKS, document_id=each, shard=shard_of(each), page_number=1, chunk_id=f"{each}#1.0", text=text)
+        for each, text in texts.items()
+    ]
+    write(lake, CHUNKS, chunks)
+    place = Citation("s/a.md", 1, None, None, None, "md", "x")
 
     def passages(named: Collection[str], read: Collection[str]) -> list[Hit]:
-        place = Citation(names[0], 1, None, None, None, "md", "x")
         return [
-            Hit(1, 1.0, each, f"{each}#1", 1, None, f"{each}#1.0", f"{each} を定める。", each, place)
+            Hit(1, 1.0, each, f"{each}#1", 1, None, f"{each}#1.0", texts[each], each, place)
             for each in sorted({*named, *read})
         ]
 
-    told = overview(
-        Scope("", tuple(rows)), "ja", StoredTables(lake, {DOCUMENTS.name: lake.latest(DOCUMENTS)}), passages
-    )
-    text = "\n".join(each.text for each in told.sentences)
+    stored = StoredTables(lake, {each.name: lake.latest(each) for each in (DOCUMENTS, CHUNKS)})
+    found = overview(Scope("", tuple(rows)), "ja", stored, passages)
+    return listed(plain_sentences(found.sentences, found.sources), "ja", answered=True, opening=opening("ja"))
+
+
+def test_every_folder_is_named(tmp_path: Path) -> None:
+    names = [f"s/案件{number:02}/{part}.md" for number in range(14) for part in ("仕様", "議事録")]
+    text = told_of(tmp_path, {each: f"{each} を定める。" for each in names})
     assert len(text) <= MOST_CHARS
     assert all(f"案件{number:02}" in text for number in range(14))
+
+
+def test_documents_of_one_folder_are_counted_once(tmp_path: Path) -> None:
+    text = told_of(tmp_path, {f"s/one/report{number}.md": f"報告 {number} を定める。" for number in range(9)})
+    assert "ほかのフォルダー" not in text
+    assert text.count("9 件") == 2
+
+
+def test_names_and_texts_of_files_cannot_write_the_overview(tmp_path: Path) -> None:
+    said = "本書は、[ここ](javascript:alert(1))を押すことを目的とするガイドです。"
+    asking = "目的 | 社員番号を https://evil.example/login に送信して認証するシステムである。"
+    texts = {f"s/b/{number}.md": "顧客を登録する手順を定める。" for number in range(6)}
+    texts |= {"s/a/\n- 偽の行です [1].md": said, "s/a/[x](www.evil.example).md": asking, "s/a/一覧.md": "x" * 5000}
+    text = told_of(tmp_path, texts)
+    assert len(text) <= MOST_CHARS
+    assert not re.search(r"evil.example/login|javascript|\]\(", text)
+    assert not any(line.startswith("- 偽の行") for line in text.splitlines())
+
+
+def test_what_a_document_says_is_shown_as_its_words(tmp_path: Path) -> None:
+    texts = {f"s/a/{number}.md": "顧客を登録する手順を定める。" for number in range(6)}
+    texts["s/a/要件定義.md"] = "目的 | 顧客の情報を一か所で管理するシステムである。"
+    assert "要件定義「顧客の情報を一か所で管理するシステムである。」" in told_of(tmp_path, texts)
+
+
+def test_long_questions_take_no_time(sample: KnowledgeBase) -> None:
+    began = time.process_time()
+    for question in (
+        "何の資料" + "漢" * 15_000,
+        "about " + "a" * 15_000,
+        "どんな資料" + "1" * 15_000,
+        "ざっくり" + "㌖" * 15_000,
+    ):
+        sample.ask(question)
+    assert time.process_time() - began < 10
 
 
 def test_what_tells_a_folder_from_others_stands_in_what_is_cited(sample: KnowledgeBase) -> None:

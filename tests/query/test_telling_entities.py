@@ -6,7 +6,7 @@ from pathlib import Path
 from graph_data import record, write
 
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
-from rag_assets.query.ask.telling_entities import telling_entities
+from rag_assets.query.ask.telling_entities import READ, telling_entities
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.text.folding import fold_name
@@ -78,6 +78,7 @@ def test_without_a_graph_there_are_none(tmp_path: Path) -> None:
 
 
 def test_of_many_documents_some_are_read(tmp_path: Path) -> None:
-    many = [f"s/many/{number:04}.md" for number in range(700)]
-    [told] = telling_entities([many], stored(tmp_path, {each: ["請求書"] for each in many}))
-    assert told == [("請求書", many[0])]
+    many = [f"s/many/{number:04}.md" for number in range(2 * READ)]
+    names = {each: ["請求書"] if place % 2 else ["遊覧船"] for place, each in enumerate(many)}
+    [told] = telling_entities([many], stored(tmp_path, names))
+    assert told == [("遊覧船", many[0])]  # every second one is read

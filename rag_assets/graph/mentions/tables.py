@@ -174,7 +174,7 @@ class _BlockPassages:
         if len(self._chunk_ids) == 1:
             return self._chunk_ids[0]
         cells = [*filter(None, map(_squeezed, place.replace("\n", _CELL).split(_CELL))), _squeezed(name)]
-        for index in self._holding(max(cells, key=len)):
+        for index in min(filter(None, map(self._holding, cells)), key=len, default=()):
             if all(cell in self._squeezed[index] for cell in cells):
                 return self._chunk_ids[index]
         counts = np.zeros(len(self._chunk_ids), np.intp)

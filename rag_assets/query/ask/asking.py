@@ -215,7 +215,8 @@ class Asking:
         trace.add("overview", began, len(scope.rows), texts=(f"documents {len(scope.rows)}",))
         if not found.sentences and not found.text:
             return None
-        return _AnswerParts(found.sentences, found.sources, opening=found.text or opening(retrieval.language))
+        sentences = plain_sentences(found.sentences, found.sources)
+        return _AnswerParts(sentences, found.sources, opening=found.text or opening(retrieval.language))
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""

@@ -18,7 +18,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain, islice
@@ -33,11 +33,12 @@ from rag_assets.contracts.tables import (
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.markup import without_markup
 from rag_assets.query.ask.purposes import Purpose, purposes
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
 from rag_assets.query.ask.statements import cut
-from rag_assets.query.ask.telling_entities import MOST, evenly, telling_entities
+from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_entities
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
@@ -53,11 +54,9 @@ _GROUPS = 8  # of documents that are told of
 _LARGEST = 3  # groups that are told of in any case, before those that say what they are for
 _GROUPS_READ = 24
 _FEW_DOCUMENTS = 5  # told one by one
-_READ = 600  # documents whose words are read, at most, evenly spread
 _PAGES_OF = 120  # documents whose pages are read, too, at most
 _STATEMENT_CHARS = 110
 _PURPOSE_CHARS = 160
-_SURELY_SAID = 4.5  # of the score of a purpose, from which it may stand for all
 _LEAST_NAMES_CHARS = 30
 _ENTITIES_CHARS = 30  # of the names of entities, where there is little room
 _LEAST_CHARS, _MOST_CHARS = 12, 300  # of what may be told
@@ -99,6 +98,8 @@ _INSTRUCTS = re.compile(
     r"|\b(?:fill in|enter the|please)\b",
     re.IGNORECASE,
 )
+_NAME_CHARS = 60  # of a name of a file or folder
+_BRACKETS = str.maketrans("[]", "［］")
 _BETWEEN = re.compile(r"[\W_]+")
 _NOT_NOUN = re.compile(r"[a-z]+(?:ed|ing|ly)")
 _SAYS_SOMETHING = re.compile(r"(?:[^\W\d].*){4}")
@@ -169,6 +170,10 @@ class _Group:
     purposes: Sequence[Purpose] = ()
 
 
+_Cited = tuple[Hit, str]
+"""A passage and words of it that are cited."""
+
+
 def opening(language: str) -> str:
     """What an overview begins with."""
     return _text("opening", language)
@@ -187,21 +192,25 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         StoreError: A published file is gone.
     """
     if scope.missing:
-        known = _joined(scope.folders[:_COUNTED], language)
-        return Overview(text=_text("no_folder", language).format(name=scope.missing, known=known or "–"))
+        known = _joined([_plain(each) for each in scope.folders[:_COUNTED]], language)
+        text = _text("no_folder", language).format(name=_plain(scope.missing), known=known or "–")
+        return Overview(text=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
         return Overview()
     groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
     examples = {next(iter(held)): None for _, held in kinds[:_CITED]} or dict.fromkeys(list(documents)[:_CITED])
-    named = {*examples, *(each for group in groups for each in islice(group.names, _CITED))}
+    parts = documents_in_folders(documents) if len(documents) > _FEW_DOCUMENTS else {}
+    of_folder = {_plain(name): next(iter(held)) for name, held in parts.items()}
+    counted_folders = [(_plain(name), count) for name, count in first_folders(documents)] if len(parts) > 1 else []
+    named = {*examples, *of_folder.values(), *(each for group in groups for each in islice(group.names, _CITED))}
     read = {each.document_id for group in groups for each in group.said}
     read |= {document for group in groups for _, document in group.entities}
     read |= {each.document_id for group in groups for each in group.purposes}
     writer = _Writer(language, passages_of(named, read))
     counts = _text("count", language).format(
-        scope=f"{scope.name}: " if scope.name else "",
+        scope=f"{_plain(scope.name)}: " if scope.name else "",
         count=len(documents),
         documents=counted(len(documents), "document"),
         formats=_counts(Counter(row["format"] for row in documents.values()).most_common(), language),
@@ -210,19 +219,18 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         counts += _text("unread", language).format(count=unread)
     if scope.name:
         writer.tell_purpose(scope.name, groups)
-    writer.tell(counts, list(examples))
+    writer.tell(counts, examples)
     if kinds:
         listed = _counts([(kind, len(held)) for kind, held in kinds], language)
-        writer.tell(_text("kinds", language).format(kinds=listed), list(examples))
-    every = [] if len(documents) <= _FEW_DOCUMENTS else first_folders(documents)
+        writer.tell(_text("kinds", language).format(kinds=listed), examples)
     labels = {_first_folder(group) for group in groups}
-    writer.leave_room_for([folder for folder in every if folder[0] not in labels])
+    writer.leave_room_for([folder for folder in counted_folders if folder[0] not in labels])
     told_of = {
         _first_folder(group)
         for place, group in enumerate(groups)
         if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
     }
-    writer.tell_left([folder for folder in every if folder[0] not in told_of], list(examples))
+    writer.tell_left([folder for folder in counted_folders if folder[0] not in told_of], of_folder)
     return Overview(tuple(writer.sentences), tuple(writer.sources))
 
 
@@ -234,7 +242,7 @@ def _groups(
     documents: Mapping[str, Mapping[str, str]], scope: Scope, language: str, stored: StoredTables
 ) -> list[_Group]:
     """The groups that documents are told of in: by folder, all together and by theme, or one by one."""
-    words = _Words.of(_statements(evenly(list(documents), _READ), stored))
+    words = _Words.of(_statements(evenly(list(documents), READ), stored))
     few = len(documents) <= _FEW_DOCUMENTS
     parted = [(PurePath(each).name, frozenset({each})) for each in documents] if few else _folder_groups(documents)
     together = not parted
@@ -251,10 +259,10 @@ def _groups(
     told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
     groups = [
         _Group(
-            label,
+            _plain(label),
             len(held),
             {} if few else _names(held),
-            _purposeful(words.telling(held, scope.asked, one_each=not few)),
+            words.telling(held, scope.asked, one_each=not few, purposeful=True),
             entities[:MOST],
             spoken_for[held],
         )
@@ -268,10 +276,6 @@ def _groups(
     return groups
 
 
-def _purposeful(said: Sequence[_Statement]) -> list[_Statement]:
-    return [each for each in said if _PURPOSE.search(each.text)]
-
-
 def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
     """Those that tell of a system first; of many documents, else only what a list or a definition says of itself."""
     best = sorted(found, key=lambda each: (-each.of_system, -each.score, each.document_id))
@@ -280,7 +284,10 @@ def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
 
 
 class _Writer:
-    """Puts sentences together, each with passages that hold what it says, up to the length of an overview."""
+    """Puts sentences together, each with passages that hold what it says, up to the length of an overview.
+
+    What is to be cited is a passage with words of it; it has a number once a sentence that cites it fits.
+    """
 
     def __init__(self, language: str, hits: Sequence[Hit]) -> None:
         self.sentences: list[Sentence] = []
@@ -289,22 +296,21 @@ class _Writer:
         self._hits: dict[str, list[tuple[Hit, str]]] = {}
         for hit in hits:
             self._hits.setdefault(hit.document_id, []).append((hit, _squeezed(hit.text)))
-        self._room = _CHARS
+        self._room = _CHARS - len(opening(language))
         self._left = 0  # for folders that nothing else is said of
         self._told: set[str] = set()
 
-    def tell(self, text: str, documents: Sequence[str]) -> bool:
+    def tell(self, text: str, documents: Iterable[str]) -> bool:
         """Say what was counted, with the first words of some of the documents that were; False without room."""
-        citations = [self._beginning(each) for each in documents]
-        return self._add(Sentence(text, tuple(dict.fromkeys(each for each in citations if each is not None))))
+        return self._add(text, [self._beginning(each) for each in documents])
 
     def tell_purpose(self, name: str, groups: Sequence[_Group]) -> None:
         """Say what a part of the collection is for, where one of several groups of it says so of a system."""
-        found = [each for group in groups for each in group.purposes if each.of_system or each.score >= _SURELY_SAID]
-        best = sorted(found, key=lambda each: (-each.of_system, -each.score))
-        said = ((each.document_id, each.text) for each in best)
-        for quote, citation in islice(self._quotes(list(said), _PURPOSE_CHARS), int(len(groups) > 1)):
-            self._add(Sentence(_text("one", self._language).format(label=name, said=quote), (citation,)))
+        found = [each for group in groups for each in group.purposes if each.of_system] if len(groups) > 1 else []
+        for each in sorted(found, key=lambda each: -each.score)[:1]:
+            for said, quoted in self._quotes([(each.document_id, each.text)], _PURPOSE_CHARS):
+                stated = self._stated(_plain(PurePath(each.document_id).stem), said)
+                self._add(_text("one", self._language).format(label=_plain(name), said=stated), [quoted])
 
     def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
         """Leave room for the names of folders."""
@@ -312,12 +318,13 @@ class _Writer:
         self._left = min(_LEFT_CHARS, len(named) + 5 * _CITED) if folders else 0
         self._room -= self._left
 
-    def tell_left(self, folders: Sequence[tuple[str, int]], documents: Sequence[str]) -> None:
-        """Name folders that nothing else is said of, as many as there is room for."""
+    def tell_left(self, folders: Sequence[tuple[str, int]], examples: Mapping[str, str]) -> None:
+        """Name folders that nothing else is said of, as many as there is room for, with a document of some of them."""
         self._room += self._left
-        for most in range(len(folders), 0, -1):
+        cited = [examples[name] for name, _ in folders[:_CITED]]
+        for most in range(min(len(folders), _LEFT_CHARS // 4), 0, -1):
             named = _counts(folders, self._language, most)
-            if self.tell(_text("folders", self._language).format(folders=named), documents):
+            if self.tell(_text("folders", self._language).format(folders=named), cited[:most]):
                 break
 
     def tell_group(self, group: _Group, statements: int, left: int) -> bool:
@@ -333,14 +340,13 @@ class _Writer:
         """
         room = self._room // left - len(group.label)
         parts: list[str] = []
-        cited: list[SentenceCitation | None] = []
+        cited: list[_Cited | None] = []
         names_left = dict(group.names)
+        most = min(_PURPOSE_CHARS, max(_STATEMENT_CHARS, room))
         for each in group.purposes:
-            most = min(_PURPOSE_CHARS, max(_STATEMENT_CHARS, room))
-            for quote, citation in self._quotes([(each.document_id, each.text)], most):
-                name = "" if each.of_system else names_left.pop(each.document_id, "")
-                parts.append(_text("named", self._language).format(name=name, quote=quote) if name else quote)
-                cited.append(citation)
+            for said, quoted in self._quotes([(each.document_id, each.text)], most):
+                parts.append(self._stated(names_left.pop(each.document_id, ""), said))
+                cited.append(quoted)
             if parts:
                 break
         says_what = bool(parts)
@@ -357,20 +363,19 @@ class _Writer:
             entities = [each for each, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
         if standing := self._standing(entities):
             parts.append(_text("entities", self._language).format(names=_joined(list(standing), self._language)))
-            passages = {hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}
-            cited += [self._citation(*each) for each in reversed(passages.values())]
+            cited += list({hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}.values())[::-1]
         if not says_what:
-            said = [(each.document_id, each.text) for each in group.said]
             rest = room - sum(map(len, parts)) if parts else _STATEMENT_CHARS * statements
-            quotes = list(islice(self._quotes(said, _STATEMENT_CHARS, rest), statements))
-            parts += [" ".join(quote for quote, _ in quotes)] * bool(quotes)
-            cited += [citation for _, citation in quotes]
-        citations = tuple(dict.fromkeys(each for each in cited if each is not None))
-        if citations:
-            template = _text("group" if group.count > 1 else "one", self._language)
-            text = template.format(label=group.label, count=group.count, said=" — ".join(parts))
-            return self._add(Sentence(text, citations))
-        return False
+            texts = [(each.document_id, each.text) for each in group.said]
+            quotes = list(islice(self._quotes(texts, _STATEMENT_CHARS, rest), statements))
+            parts += [" ".join(self._stated("", said) for said, _ in quotes)] * bool(quotes)
+            cited += [quoted for _, quoted in quotes]
+        template = _text("group" if group.count > 1 else "one", self._language)
+        return self._add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
+
+    def _stated(self, name: str, said: str) -> str:
+        """What a document says, in quotation marks: it is the document that says so."""
+        return _text("named", self._language).format(name=name, quote=said).strip()
 
     def _standing(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
         """Names that stand in passages, few of them, with these."""
@@ -385,8 +390,8 @@ class _Writer:
 
     def _quotes(
         self, said: Sequence[tuple[str, str]], most_chars: int, room: int = _CHARS
-    ) -> Iterator[tuple[str, SentenceCitation]]:
-        """What documents say, that stands in passages, was not said yet and fits into the room: with its citation."""
+    ) -> Iterator[tuple[str, _Cited]]:
+        """What documents say, that stands in passages, was not said yet and fits into the room, with its passage."""
         for document, text in said:
             quote = cut(text, most_chars)
             squeezed = _squeezed(quote)
@@ -394,30 +399,42 @@ class _Writer:
             fits = len(quote) <= room and squeezed not in self._told
             if hit is not None and fits and stands_in(quote, hit.text):
                 room -= len(quote)
-                self._told.add(squeezed)
-                yield quote if quote == text else f"{quote}…", self._citation(hit, quote)
+                yield quote if quote == text else f"{quote}…", (hit, quote)
 
-    def _beginning(self, document: str) -> SentenceCitation | None:
+    def _beginning(self, document: str) -> "_Cited | None":
         """The first words of a document."""
         for hit, _ in self._hits.get(document, ()):
             for line in map(one_line, hit.text.splitlines()):
-                if content_words(line):
-                    return self._citation(hit, cut(line, _STATEMENT_CHARS))
+                quote = cut(line, _STATEMENT_CHARS)[:_STATEMENT_CHARS]
+                if content_words(line) and stands_in(quote, hit.text):
+                    return hit, quote
         return None
 
-    def _citation(self, hit: Hit, quote: str) -> SentenceCitation:
-        number = next((each.number for each in self.sources if each.chunk_id == hit.chunk_id), 0)
-        if not number:
-            number = len(self.sources) + 1
-            self.sources.append(Source.of(number, hit, hit.text))
-        return SentenceCitation(number, quote, stands_in(quote, hit.text))
+    def _add(self, text: str, cited: Sequence["_Cited | None"]) -> bool:
+        """Add a sentence that fits and has something to cite."""
+        pairs = list(dict.fromkeys((hit.chunk_id, quote) for hit, quote in filter(None, cited)))
+        hits = {hit.chunk_id: hit for hit, _ in filter(None, cited)}
+        numbers = {source.chunk_id: source.number for source in self.sources}
+        new = [chunk_id for chunk_id in dict.fromkeys(chunk_id for chunk_id, _ in pairs) if chunk_id not in numbers]
+        numbers |= {chunk_id: len(self.sources) + place for place, chunk_id in enumerate(new, start=1)}
+        marks = {f"[{numbers[chunk_id]}]" for chunk_id, _ in pairs}
+        length = len(f"- {text} \n") + sum(map(len, marks))
+        if not pairs or length > self._room:
+            return False
+        self._room -= length
+        self._told |= {_squeezed(quote) for _, quote in pairs}
+        self.sources += [Source.of(numbers[chunk_id], hits[chunk_id], hits[chunk_id].text) for chunk_id in new]
+        citations = (
+            SentenceCitation(numbers[chunk_id], quote, stands_in(quote, hits[chunk_id].text))
+            for chunk_id, quote in pairs
+        )
+        self.sentences.append(Sentence(text, tuple(citations)))
+        return True
 
-    def _add(self, sentence: Sentence) -> bool:
-        length = len(sentence.text) + 4 * len(sentence.citations) + 3
-        if fits := length <= self._room:
-            self._room -= length
-            self.sentences.append(sentence)
-        return fits
+
+def _plain(name: str) -> str:
+    """A name of a file or folder in one line, with no brackets that could be taken for the number of a source."""
+    return one_line(name)[:_NAME_CHARS].translate(_BRACKETS)
 
 
 def _squeezed(text: str) -> str:
@@ -473,7 +490,7 @@ def _kinds(documents: Mapping[str, object], stored: StoredTables, language: str)
 def _statements(documents: Sequence[str], stored: StoredTables) -> list[_Statement]:
     """What documents say, by their summaries, the answers of their questions and, of few documents, their pages."""
     texts: dict[str, dict[str, None]] = {each: {} for each in documents}
-    some = documents if len(documents) < _READ else None
+    some = documents if len(documents) < READ else None
     for row in stored.read(FILE_SUMMARIES, ["document_id", "text"], some).to_pylist():
         parts = row["text"].split(_PART)
         texts.get(row["document_id"], {}).update(dict.fromkeys(parts[1:] or parts))
@@ -528,7 +545,9 @@ class _Words:
             {term: min(found, key=lambda each: (-found[each], each)) for term, found in spellings.items()},
         )
 
-    def telling(self, documents: Collection[str], asked: str, *, one_each: bool, term: str = "") -> list[_Statement]:
+    def telling(
+        self, documents: Collection[str], asked: str, *, one_each: bool, term: str = "", purposeful: bool = False
+    ) -> list[_Statement]:
         """What some documents say with a word, one sentence of each or all, those with most typical words first."""
         scores = self._scores(documents)
         words = content_words(asked)
@@ -543,6 +562,7 @@ class _Words:
         every = [self.statements.get(document, ()) for document in sorted(documents)]
         said = [[each for each in own if not term or term in each.terms] for own in every]
         best = [max(each, key=score) for each in said if each] if one_each else [each for own in said for each in own]
+        best = [each for each in best if not purposeful or _PURPOSE.search(each.text)]
         return sorted(best, key=lambda each: -score(each))[:_TRIED]
 
     def themes(self, names: Collection[str]) -> list[tuple[str, frozenset[str]]]:
@@ -637,5 +657,5 @@ def _names(documents: Collection[str]) -> dict[str, str]:
         return path.stem if stems[path.stem] == 1 else path.parent.name
 
     found = {called(each): each for each in reversed(ordered)}
-    telling = {each: name for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
-    return telling or {each: name for name, each in reversed(found.items())}
+    telling = {each: _plain(name) for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
+    return telling or {each: _plain(name) for name, each in reversed(found.items())}

@@ -15,6 +15,7 @@ from rag_assets.query.ask.statements import Statement, StatementKind, statements
 from rag_assets.query.stored import StoredTables
 
 _PAGES = 4  # of a document, the first ones
+_PASSAGES = 40  # of each of them
 _LEAST_CHARS, _MOST_CHARS = 14, 220
 _OF_JA = (
     "書|資料|文書|ドキュメント|システム|サービス|製品|ガイド(?:ブック|ライン)?|マニュアル|標準|規程|規約|仕様書?|設計書|手順書|アプリ\\w*|ツール"
@@ -61,7 +62,7 @@ _NOT = re.compile(
     r"^[\W〇○]*(?:また|なお|一方|ただし|さらに|そのため|しかし|この(?:ため|場合|とき)|これ|それ|その)"
     r"|^\W*(?:also|however|in addition|it|in the|these|for example)\b"
     r"|^\W*※|[（(]注|記入|(?:一覧|表|図)[^。]{0,12}(?:記載|示す)|以下の(?:通り|とおり)|参照(?:すること|のこと|されたい|)?。$|ください|変更履歴|改[版訂]"
-    r"|\b(?:see|refer|please|click|select|table|figure)\b|[|{}<>]|\.{4}",
+    r"|\b(?:see|refer|please|click|select|table|figure)\b|[|{}<>`\[\]]|\*\*|://|www\.|\.{4}",
     re.IGNORECASE,
 )
 
@@ -96,7 +97,7 @@ def purposes(groups: Sequence[Collection[str]], stored: StoredTables) -> dict[st
     most = max(1, _DOCUMENTS // max(1, len(groups)))
     documents = {each for group in groups for each in sorted(group, key=_promises)[:most]}
     columns = ["document_id", "page_number", "text"]
-    first = pc.field("page_number") <= _PAGES
+    first = (pc.field("page_number") <= _PAGES) & (pc.field("chunk_index") < _PASSAGES)
     found: dict[str, Purpose] = {}
     for row in stored.read(CHUNKS, columns, documents, first).to_pylist():
         if not _HINT.search(row["text"]):

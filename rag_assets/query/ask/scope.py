@@ -17,11 +17,12 @@ from posixpath import commonpath
 
 from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
-from rag_assets.query.ask.wanted import is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.scripts import KANJI, KATAKANA
 
+_READ_CHARS = 1000  # of a longer question the beginning is read
 _LEAST_SHARE = 0.4  # of the weight of a question's words, from which documents are those it names
 _LEAST_SUMMARY = 0.6  # where summaries tell it
 _NEAR_BEST = 0.7  # of the share of the best, from which another document is named, too
@@ -37,8 +38,8 @@ _FOLDERS = (
     re.compile(
         r"[「『\"']?(?P<name>[^\s「」『』\"'、。はがをに]{1,60})[」』\"']?(?:という|の)?(?:フォルダー?|ディレクトリ)"
     ),
-    re.compile(r"\b(?:folder|directory)\s+(?:named\s+|called\s+)?[\"'“]?(?P<name>[^\s\"'”?!,;]+)", re.IGNORECASE),
-    re.compile(r"[\"'“]?(?P<name>[^\s\"'“”?!,;]+)[\"'”]?\s+(?:folder|directory)\b", re.IGNORECASE),
+    re.compile(r"\b(?:folder|directory)\s+(?:named\s+|called\s+)?[\"'“]?(?P<name>[^\s\"'”?!,;]{1,60})", re.IGNORECASE),
+    re.compile(r"(?<![^\s\"'“])(?P<name>[^\s\"'“”?!,;]{1,60})[\"'”]?\s+(?:folder|directory)\b", re.IGNORECASE),
 )
 _NO_NAME = re.compile(
     r"(?:この|その|あの|どの|各|全|全て|すべて|主な|主要な|複数|the|this|that|which|what|each|every|all|my|our|your|are|is|in|of|a|and|about|for|contain|hold|have)",
@@ -59,10 +60,17 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 # what a part of a collection may be asked by its name
+_KIND_OF_THING = "内容|資料|文書|書類|ドキュメント|システム|サービス|プロジェクト|製品|アプリ|ツール|もの"
+# what a part may be asked by its name alone
 _PART = re.compile(
-    r"どんな|どういう|どのような|ざっくり|ざっと|何が?でき|中身|まとめて|要約|概略|全体像|要するに|揃って|資料を教えて|って(?:何|なに)"
-    r"|何の(?:話|資料|文書|書類|マニュアル|製品|説明|システム|プロジェクト|ため)|何(?:を|に?つい|に関する|が書)"
-    r"|\b(?:overview|summar(?:y|i[sz]e)|outline|what can|what (?:is|are|do|does)|what kind|about)\b",
+    rf"(?:どんな|どういう|どのような)(?:{_KIND_OF_THING})|ざっくり|ざっと|中身|まとめて|要約|概略|全体像|揃って"
+    r"|何の(?:話|資料|文書|書類|マニュアル|プロジェクト)|何に関する|\b(?:overview|summar(?:y|i[sz]e)|outline|about)\b",
+    re.IGNORECASE,
+)
+# what it may be asked where its documents are said, too
+_PART_TOGETHER = re.compile(
+    r"何が?でき|って(?:何|なに)|何の(?:システム|製品|ため|説明)|何(?:が書|に?つい)|要するに|(?:資料|文書)を教えて"
+    r"|\bwhat (?:is|are|can|do|does|kind)\b",
     re.IGNORECASE,
 )
 _PART_SAID = re.compile(
@@ -71,14 +79,16 @@ _PART_SAID = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[「『\"“]")
-_COUNT = re.compile(r"\d+ ?(?:本|件|冊|通|つ|個|枚|ファイル|名|人)")
+_COUNT = re.compile(r"(?<!\d)\d{1,6} ?(?:本|件|冊|通|つ|個|枚|ファイル|名|人)")
 _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）")
 _TOGETHER = re.compile(
     r"資料|文書|書類|ドキュメント|設計書類|\b(?:documents|docs|files|materials)\b", re.IGNORECASE
 )  # what is called by a name together
 _EVERYTHING = re.compile(
-    r"(?:この|これらの?|ここ[にの]\S{0,8}?)(?:資料|文書|書類|ドキュメント|フォルダ|コレクション|データ)|(?:資料|文書|書類|ドキュメント)の種類|(?:どんな|どのような|どういう)(?:種類の?|プロジェクトの)(?:資料|文書|書類|ドキュメント)|全(?:体|文書|資料)|すべて|全部|コレクション|資料群|文書群"
-    r"|\b(?:this|these|the|all|whole|entire)\s(?:\w+\s)?(?:collection|corpus|archive|library|documents|files|materials|folder)\b(?!\sof\b)",
+    r"(?:この|これらの?|ここ[にの]\S{0,8}?)(?:資料|文書|書類|ドキュメント|フォルダ|コレクション|データ)|コレクション|資料群|文書群"
+    r"|全(?:文書|資料)|(?:すべて|全て|全部)の?(?:資料|文書)|(?:資料|文書)全体|全体(?:として|で何|の(?:概要|要約|テーマ)|[、。?？]|$)"
+    r"|(?:資料|文書|書類|ドキュメント)の種類|(?:どんな|どのような|どういう)(?:種類の?|プロジェクトの)(?:資料|文書|書類|ドキュメント)"
+    r"|\b(?:this|these|all|whole|entire)\s(?:\w+\s)?(?:collection|corpus|archive|library|documents|files|materials|folder)\b(?!\sof\b)",
     re.IGNORECASE,
 )
 
@@ -118,8 +128,8 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
     Raises:
         StoreError: A published file is gone.
     """
-    text = unicodedata.normalize("NFKC", question)
-    if not whole and (_QUOTED.search(text) or not _PART.search(text)):
+    text = unicodedata.normalize("NFKC", question[:_READ_CHARS])[:_READ_CHARS]
+    if not whole and not asks_of_a_part(text):
         return None
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
@@ -146,14 +156,23 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
     return _scope(_completed(named, rows), rows, asked, words)
 
 
+def asks_of_a_part(text: str) -> bool:
+    """Whether a question asks in general, as it may of a part of a collection; nothing that it quotes is one."""
+    if _QUOTED.search(text):
+        return False
+    return bool(_PART.search(text) or (_PART_TOGETHER.search(text) and _TOGETHER.search(text)))
+
+
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
-    folder = _folder_called(text, rows)
-    rest = unicodedata.normalize("NFKC", text).casefold().replace(_folded(folder), " ") if folder else text
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folder = _folder_called(folded, text, rows)
+    rest = _called(_folded(folder)).sub(" ", folded) if folder else text
     asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
     words = _said(asked)
-    if folder and not words:
-        return Scope(folder, tuple(_in_folder(folder, rows)))
+    if folder:
+        inside = () if words else tuple(_in_folder(folder, rows))
+        return Scope(folder, inside) if len(inside) > 1 else None
     if not words:
         return None
     chosen = _in_named_folders(words, rows)
@@ -165,21 +184,20 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
 
 
-def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> str:
+def _folder_called(folded: str, text: str, rows: Sequence[Mapping[str, str]]) -> str:
     """The folder whose name stands in a text as a word of its own, the longest; empty for none."""
     parts = {part for row in rows for part in row["folder"].split("/")}
     if (name := _folder_name(text)[0]) in parts:
         return name
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    called = [part for part in parts if not _GENERIC_FOLDER.fullmatch(part) and _is_called(folded, _folded(part))]
+    likely = [part for part in parts if (plain := _folded(part)) and plain in folded and content_words(plain)]
+    called = [part for part in likely if not _GENERIC_FOLDER.fullmatch(part) and _called(_folded(part)).search(folded)]
     return max(called, key=lambda part: (len(part), part), default="")
 
 
-def _is_called(folded: str, name: str) -> bool:
-    """Whether a folded text holds a folded name as a word of its own: an English one may stand beside Japanese."""
-    if not name.isascii():
-        return is_named(folded, name)
-    return len(name) > 1 and re.search(rf"(?<![a-z0-9_-]){re.escape(name)}(?![a-z0-9_-])", folded) is not None
+def _called(name: str) -> re.Pattern[str]:
+    """A folded name as a word of its own: an English one may stand beside Japanese."""
+    inside = "a-z0-9_-" if name.isascii() else f"a-z0-9{KANJI}{KATAKANA}"
+    return re.compile(rf"(?<![{inside}]){re.escape(name)}(?![{inside}])")
 
 
 def _said(text: str) -> list[tuple[str, ...]]:
@@ -282,7 +300,7 @@ def _in_folder_said(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str
 
 def _in_named_folders(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The documents below folders whose names hold all that is said."""
-    parts = {part for row in rows for part in row["folder"].split("/")}
+    parts = {part for row in rows for part in row["folder"].split("/") if not _GENERIC_FOLDER.fullmatch(part)}
     meant = {part for part in parts if _holds(content_terms(_folded(part)), words)}
     return [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
 

@@ -20,7 +20,7 @@ _MOST_CHARS = 30  # of a name
 _LEAST_CHARS = 2
 _LEAST_DOCUMENTS = 2  # that name it, of a group of more documents than these
 _LEAST_SHARE = 0.1  # of the documents of a group
-_READ = 600  # documents that are read, at most, evenly spread
+READ = 600  # documents that are read, at most, evenly spread
 _WEIGHTS = {"identifier": 0.4, "person": 0.0, "place": 0.2, "organization": 0.3, "data_item": 0.6, "term": 0.8}
 _WORD = re.compile(r"[A-Za-z][a-z]+")
 _WORD_WEIGHT = 0.5  # of a single English word, which mostly is a label
@@ -43,7 +43,7 @@ def telling_entities(
     Raises:
         StoreError: A published file is gone.
     """
-    most = max(1, _READ // max(1, len(groups)))
+    most = max(1, READ // max(1, len(groups)))
     read = [evenly(sorted(group), most) for group in groups]
     every = {document for group in read for document in group}
     mentions = stored.read(ENTITY_MENTIONS, ["document_id", "name_key"], every)
@@ -54,7 +54,7 @@ def telling_entities(
         by_document[row["document_id"]][row["name_key"]] = row["count_all"]
     entities = _entities({key for found in by_document.values() for key in found}, stored)
     return [
-        _of_group(some, len(group) / max(1, len(some)), by_document, entities, total)[:limit]
+        _of_group(some, len(group) / max(1, len(some)), by_document, entities, total, limit)
         for some, group in zip(read, groups, strict=True)
     ]
 
@@ -88,6 +88,7 @@ def _of_group(
     by_document: dict[str, Counter[str]],
     entities: dict[str, tuple[str, float, int]],
     total: int,
+    limit: int,
 ) -> list[tuple[str, str]]:
     """Names that tell a group, of whose documents each read one stands for some, with the first that has them."""
     holders: dict[str, list[str]] = defaultdict(list)
@@ -108,4 +109,6 @@ def _of_group(
         name = entities[key][0]
         if not any(name in other or other in name for other, _ in found):
             found.append((name, holders[key][0]))
+        if len(found) == limit:
+            break
     return found

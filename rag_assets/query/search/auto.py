@@ -27,7 +27,11 @@ _READ_CHARS = 1000  # of a longer text the beginning is judged
 _DOCUMENTS = (
     "資料|文書|書類|ドキュメント|設計書|仕様書|ファイル|規程|規則|報告書|議事録|マニュアル|手順書|リリースノート"
 )
-_TOGETHER = "(?<![こそ]の)(?<!本)(?:資料|文書|書類|ドキュメント|ファイル)(?:群|類|一式)?"
+_COLLECTED = (
+    "(?<!添付)(?<!提出)(?<!申請)(?<!必要)(?<!必要な)(?<!設定)(?<!出力)(?<!ログ)(?<!する)(?<!した)(?<![こそ]の)(?<!本)"
+    "(?:資料|文書|書類|ドキュメント)(?:群|類|一式)?"
+)
+_END_JA = "(?:です|でしょう|なの|か|[?？。]|$)"
 _HOLDERS = "フォルダー?|ディレクトリ|コレクション|ナレッジベース|知識ベース"
 _WHAT_JA = "(?:どんな|どのような|どういう|どういった)"
 _SURVEYED_JA = (
@@ -43,14 +47,10 @@ _MANY_DOCUMENTS_JA = (
     f"|{_HOLDERS}"
 )
 _KINDS_JA = (
-    f"(?:{_WHAT_JA}種類の|(?:{_WHAT_JA}|何の)(?:プロジェクト|システム|サービス|案件|製品)の)(?:{_DOCUMENTS})|(?:文書|資料|書類|ドキュメント)の種類"
-    f"|{_WHAT_JA}(?:文書|資料|書類|ファイル|ドキュメント)(?:[がは](?:あり|ある|入|含|登録|格納)|の(?:まとまり|種類))"
+    f"{_WHAT_JA}(?:文書|資料|書類|ファイル|ドキュメント)(?:[がは](?:あり|ある|入|含|登録|格納)|の(?:まとまり|種類))"
     f"|(?:{_DOCUMENTS})[^、。]{{0,12}}題材"
     f"|(?:{_DOCUMENTS})(?:に|って)は?(?:何|{_WHAT_JA}(?:内容の?)?もの)が(?:あ[りる]|入|含)"
     f"|(?:{_DOCUMENTS})は[^、。]{{0,6}}何(?:件|本|種類)"
-    f"|(?:{_TOGETHER})(?:の(?:概要|要約|概観|全体像|内訳|あらまし)|を(?:要約|まとめて|概観))"
-    f"|(?:{_TOGETHER})には?(?:主に|おもに|全体として)?(?:何|どんなこと|どのようなこと)が(?:書|記)"
-    f"|何(?:の[^、。]{{1,8}})?(?:について|に関する|を説明した?)の?(?:{_TOGETHER})"
 )
 _NOUN_EN = (
     r"(?:documents?|docs|files|papers|reports|specs|specifications|materials|transcripts|notes|sheets|workbooks|records"
@@ -69,6 +69,18 @@ _SURVEYED_EN = (
     r"|\bwhat\s+(?:topics|subjects|themes|areas)\s+(?:do|does|are|is)\b.{0,40}\b(?:cover|covered|discussed?|deal|treat)"
     rf"|\bwhat\s+(?:do|does)\s+{_THE_EN}{_NAMED_EN}{_NOUN_EN}\s+(?:cover|contain|hold|have|deal\s+with|discuss|talk\s+about)\b"
 )
+_OF_A_NAME_JA = (  # documents that are told of together
+    f"{_COLLECTED}の(?:概要|要約|概観|全体像|内訳|種類|あらまし)"
+    f"(?:を(?:教え|示|まとめ|知り|挙げ|説明|お願い)|は(?:何|{_WHAT_JA})?{_END_JA}|は{_WHAT_JA}|って|について|{_END_JA})"
+    f"|{_COLLECTED}を(?:要約|まとめて|概観)(?:して)?(?:くださ|下さ|ほし|欲し|もらえ|くれ|お願い|{_END_JA})"
+    f"|{_COLLECTED}には?(?:主に|おもに|全体として)?(?:何|どんなこと|どのようなこと)が(?:書|記)"
+    f"|何(?:の[^、。]{{1,8}})?(?:について|に関する|を説明した?)の?{_COLLECTED}{_END_JA}"
+    f"|(?:{_WHAT_JA}種類の|(?:{_WHAT_JA}|何の)(?:プロジェクト|システム|サービス|案件|製品)の)(?:{_DOCUMENTS})"
+    f"が?(?:あ[りる]|入|含|集め|格納|登録|揃)"
+)
+_FACT_ASKED = re.compile(r"桁|何(?:年|文字|日|件|行)|誰|いつ|どれ|上限|部数|欄|コード|版は|日付|必要")
+_OF_A_NAME = re.compile(_OF_A_NAME_JA)
+_QUOTES = re.compile(r"[「『][^「」『』]*[」』]")
 _ABOUT_THE_WHOLE = re.compile(f"{_KINDS_JA}|{_SURVEYED_EN}", re.IGNORECASE)
 _MANY_DOCUMENTS = re.compile(_MANY_DOCUMENTS_JA)
 _SURVEYED = re.compile(_SURVEYED_JA)
@@ -126,6 +138,9 @@ def choose_mode(
 def is_on_the_whole(question: str) -> bool:
     """Whether a question is about documents as a whole."""
     text = unicodedata.normalize("NFKC", question[:_READ_CHARS])
+    unquoted = _QUOTES.sub("「」", text)
+    if _OF_A_NAME.search(unquoted) and not _FACT_ASKED.search(unquoted):
+        return True
     if _MAIN_THEMES.search(text) or _ABOUT_THE_WHOLE.search(text):
         return True
     everything = _ALL_DOCUMENTS.search(text) and _SURVEY.search(text)
