@@ -241,6 +241,12 @@ def test_what_a_document_says_is_shown_as_its_words(tmp_path: Path) -> None:
     assert "要件定義「顧客の情報を一か所で管理するシステムである。」" in told_of(tmp_path, texts)
 
 
+def test_a_folder_of_which_nothing_could_be_read_is_said(tmp_path: Path) -> None:
+    rows = ({"document_id": "s/a/1.xls", "folder": "s/a", "format": "xls", "status": "failed", "title": ""},)
+    found = overview(Scope("a", rows), "ja", StoredTables(Lake(tmp_path), {}), lambda *_: [])
+    assert (found.text, found.sentences) == ("「a」の文書 1 件は、どれも読み取れませんでした。", ())
+
+
 def test_long_questions_take_no_time(sample: KnowledgeBase) -> None:
     began = time.process_time()
     for question in (

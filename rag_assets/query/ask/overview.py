@@ -110,6 +110,10 @@ _TEXTS = {
         "ja": "「{name}」というフォルダーはありません。あるフォルダー: {known}",
         "en": "There is no folder “{name}”. There are: {known}",
     },
+    "none_read": {
+        "ja": "「{name}」の文書 {count} 件は、どれも読み取れませんでした。",
+        "en": "None of the {count} documents of “{name}” could be read.",
+    },
     "count": {
         "ja": "{scope}文書 {count} 件を数えた結果 — 形式: {formats}",
         "en": "{scope}{documents}, counted. Formats: {formats}",
@@ -197,7 +201,8 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         return Overview(text=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
-        return Overview()
+        text = _text("none_read", language).format(name=_plain(scope.name), count=len(scope.rows))
+        return Overview(text=without_markup(text, "") if scope.name else "")
     groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
     examples = {next(iter(held)): None for _, held in kinds[:_CITED]} or dict.fromkeys(list(documents)[:_CITED])
