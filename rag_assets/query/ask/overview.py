@@ -4,17 +4,15 @@
 scope ──► counts by format, kind and folder ──► groups of documents ──► what they tell of, their names, what they say
 ```
 
-Documents are told of by folder; where all are in one, together and by theme: a word that names something and stands in
-many of them, each next one chosen for the documents that those before leave out; a few documents one by one. Of a group
-stand the entities that tell it from others, names of documents, less what most of them share, and sentences: whole ones
-of summaries and answered questions with most of the words that many of the group share and few others. Each is found
+Documents are told of by folder; where all are in one, together and by theme; a few documents one by one. Of a group
+stand what its documents say they are for, in their words, and names of documents, less what most of them share; where
+none says it, the entities that tell the group from others and typical sentences that give a purpose. Each is found
 again in a passage. What is counted cites some of the documents that it counts.
 
-What stays out: which questions ask for it (`rag_assets.query.search.auto`), and of which documents
-(`rag_assets.query.ask.scope`).
+What stays out: which questions ask for it (`rag_assets.query.search.auto`), of which documents
+(`rag_assets.query.ask.scope`), and what is found in them (`purposes`, `telling_entities`, `typical_words`).
 """
 
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -24,14 +22,8 @@ from functools import cache
 from itertools import accumulate, chain, islice
 from pathlib import PurePath
 
-from rag_assets.contracts.tables import (
-    DOCUMENT_FACETS,
-    FILE_SUMMARIES,
-    PAGE_SUMMARIES,
-    SYNTHETIC_QA,
-)
+from rag_assets.contracts.tables import DOCUMENT_FACETS
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
-from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.markup import without_markup
 from rag_assets.query.ask.purposes import Purpose, purposes
@@ -39,12 +31,11 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
 from rag_assets.query.ask.statements import cut
 from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_entities
+from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.content_words import content_terms, content_words, held_share
-from rag_assets.text.language import split_sentences
+from rag_assets.text.content_words import content_words
 from rag_assets.text.plain import counted, one_line
-from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
 """The first passages of documents, and all of others."""
@@ -52,56 +43,28 @@ PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
 _CHARS = 1150  # of an overview
 _GROUPS = 8  # of documents that are told of
 _LARGEST = 3  # groups that are told of in any case, before those that say what they are for
-_GROUPS_READ = 24
+_GROUPS_READ = 24  # the largest, among which groups are chosen
 _FEW_DOCUMENTS = 5  # told one by one
-_PAGES_OF = 120  # documents whose pages are read, too, at most
 _STATEMENT_CHARS = 110
 _PURPOSE_CHARS = 160
 _LEAST_NAMES_CHARS = 30
 _ENTITIES_CHARS = 30  # of the names of entities, where there is little room
-_LEAST_CHARS, _MOST_CHARS = 12, 300  # of what may be told
 _COUNTED = 8  # formats, folders or kinds that are named
 _CITED = 3  # documents that a count cites
 _NAMES_CHARS = 120  # of the names of documents of a group
 _SHARED_PART = 0.5  # of the documents of a group, above which a part of their names is left out
 _LEAST_NAMES = 2  # documents of a group whose names have parts in common
+_PURPOSES = 3  # of a group that are looked for in passages
 _SPOKEN_FOR = 8  # documents of a group that one of them may speak for
 _LEAST_THEMED = 12  # documents in one folder, from which themes are told of
 _THEMES_OF = 60  # entities that may be a theme
 _LEFT_CHARS = 200  # for folders that are only named
 _STATEMENTS = 6  # of all groups together, but one of each
-_LEAST_TERMS = 2  # of what may be told
-_TRIED = 3  # statements of a group that are looked for in passages
 _LEAST_CLASSIFIED = 0.4  # share of documents whose kind is known, from which kinds are named
 _LEAST_KIND = 0.04  # share of documents from which a kind is named
-_SAID = 0.25  # weight of a document that a theme before tells of
-_INSTRUCTION = 0.4  # weight of what tells how to fill in a form, and of a note
-_LIST = 1.5  # for what stands in a list or overview of documents
-_PURPOSE_WEIGHT = 1.5  # for what says what a document or system is for
-_ASKED = 0.5  # weight of the words of the question
-_NAME, _PLAIN, _INFLECTED = 1.3, 0.35, 0.1  # weight of an English word: a name, any other, and a verb or adverb
-_SHORT, _PAIR = 0.4, 2  # weight of a word of two ideographs, which has many uses
-_PART = " / "  # between the parts of a summary
-_IS_LIST = re.compile(r"一覧|概要|概説|要件定義|基本設計|はじめに|readme|index|overview|summary", re.IGNORECASE)
-_ENDED = re.compile(r"(?<![\d.])[。．.!！]$")
-_NO_PROSE = re.compile(
-    r"[{}<>=|\\]|\*(?: ?\*){2}|\d(?:\D{1,6}\d){4}|^[\W\d]*$|(?:[^\s、]{1,12}、){4}"
-)  # data, markup, lists of headings
-_NO_TERM = re.compile(r"\d|^(?:ID|No|NO|DB|OK|NG)$|^本.$|[_.]")
-_PURPOSE = re.compile(
-    r"本(?:書|資料|文書|システム|機能|ガイド|規程)|目的|概要|(?:を|について)(?:示|説明|定義|規定|記述)"
-    r"|\b(?:this (?:document|guide|paper|report|manual|system|project)|purpose|aims?|introduc\w+|provides?)\b",
-    re.IGNORECASE,
-)
-_INSTRUCTS = re.compile(
-    r"^\W*※|^[（(]?注|(?:記[入載述]|選択|削除|入力)(?:する|して(?:ください|下さい))[。.]?"
-    r"|\b(?:fill in|enter the|please)\b",
-    re.IGNORECASE,
-)
 _NAME_CHARS = 60  # of a name of a file or folder
 _BRACKETS = str.maketrans("[]", "［］")
 _BETWEEN = re.compile(r"[\W_]+")
-_NOT_NOUN = re.compile(r"[a-z]+(?:ed|ing|ly)")
 _SAYS_SOMETHING = re.compile(r"(?:[^\W\d].*){4}")
 _NAME_PARTS = re.compile(r"[_＿]+")
 _TEXTS = {
@@ -145,15 +108,6 @@ class Overview:
 
 
 @dataclass(frozen=True)
-class _Statement:
-    """A sentence of a document, and its words."""
-
-    document_id: str
-    text: str
-    terms: frozenset[str]
-
-
-@dataclass(frozen=True)
 class _Group:
     """Documents that are told of together.
 
@@ -169,7 +123,7 @@ class _Group:
     label: str
     count: int
     names: Mapping[str, str]
-    said: Sequence[_Statement]
+    said: Sequence[TypicalSentence]
     entities: Sequence[tuple[str, str]] = ()
     purposes: Sequence[Purpose] = ()
 
@@ -247,7 +201,7 @@ def _groups(
     documents: Mapping[str, Mapping[str, str]], scope: Scope, language: str, stored: StoredTables
 ) -> list[_Group]:
     """The groups that documents are told of in: by folder, all together and by theme, or one by one."""
-    words = _Words.of(_statements(evenly(list(documents), READ), stored))
+    words = TypicalWords.of(summary_sentences(evenly(list(documents), READ), stored))
     few = len(documents) <= _FEW_DOCUMENTS
     parted = [(PurePath(each).name, frozenset({each})) for each in documents] if few else _folder_groups(documents)
     together = not parted
@@ -285,7 +239,9 @@ def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
     """Those that tell of a system first; of many documents, else only what a list or a definition says of itself."""
     best = sorted(found, key=lambda each: (-each.of_system, -each.score, each.document_id))
     few = documents <= _SPOKEN_FOR
-    return [each for each in best if few or each.of_system or _IS_LIST.search(PurePath(each.document_id).name)][:_TRIED]
+    return [each for each in best if few or each.of_system or IS_LIST.search(PurePath(each.document_id).name)][
+        :_PURPOSES
+    ]
 
 
 class _Writer:
@@ -492,138 +448,6 @@ def _kinds(documents: Mapping[str, object], stored: StoredTables, language: str)
     return sorted(common, key=lambda pair: (-len(pair[1]), pair[0]))
 
 
-def _statements(documents: Sequence[str], stored: StoredTables) -> list[_Statement]:
-    """What documents say, by their summaries, the answers of their questions and, of few documents, their pages."""
-    texts: dict[str, dict[str, None]] = {each: {} for each in documents}
-    some = documents if len(documents) < READ else None
-    for row in stored.read(FILE_SUMMARIES, ["document_id", "text"], some).to_pylist():
-        parts = row["text"].split(_PART)
-        texts.get(row["document_id"], {}).update(dict.fromkeys(parts[1:] or parts))
-    for row in stored.read(SYNTHETIC_QA, ["document_id", "answer"], some).to_pylist():
-        texts.get(row["document_id"], {})[one_line(row["answer"])] = None
-    if len(documents) <= _PAGES_OF:
-        for row in stored.read(PAGE_SUMMARIES, ["document_id", "text"], documents).to_pylist():
-            texts.get(row["document_id"], {}).update(dict.fromkeys(row["text"].split(_PART)[2:]))
-    found = (
-        _Statement(document, text, _terms(text))
-        for document in sorted(texts)
-        for text in dict.fromkeys(part for whole in texts[document] for part in split_sentences(whole))
-        if _LEAST_CHARS <= len(text) <= _MOST_CHARS and _ENDED.search(text) and not _NO_PROSE.search(text)
-    )
-    return [each for each in found if len(each.terms) >= _LEAST_TERMS]
-
-
-def _terms(text: str) -> frozenset[str]:
-    """Words of a text that may name what it is about; no codes. A word that only begins it is no name."""
-    found = (term for term in readable_terms(text) if not _NO_TERM.search(term))
-    return frozenset(term.lower() if text.startswith(term) and term.istitle() else term for term in found)
-
-
-@dataclass(frozen=True)
-class _Words:
-    """The words of all documents read.
-
-    Attributes:
-        statements: By document, in order.
-        holders: The documents of each word, by folded word.
-        spelled: How each is spelled most.
-    """
-
-    statements: Mapping[str, tuple[_Statement, ...]]
-    holders: Mapping[str, frozenset[str]]
-    spelled: Mapping[str, str]
-
-    @classmethod
-    def of(cls, statements: Sequence[_Statement]) -> "_Words":
-        """The words of statements."""
-        by_document: dict[str, list[_Statement]] = {}
-        holders: dict[str, set[str]] = {}
-        spellings: dict[str, Counter[str]] = {}
-        for each in statements:
-            by_document.setdefault(each.document_id, []).append(each)
-            for term in each.terms:
-                holders.setdefault(term.casefold(), set()).add(each.document_id)
-                spellings.setdefault(term.casefold(), Counter())[term] += 1
-        return cls(
-            {document: tuple(said) for document, said in by_document.items()},
-            {term: frozenset(held) for term, held in holders.items()},
-            {term: min(found, key=lambda each: (-found[each], each)) for term, found in spellings.items()},
-        )
-
-    def telling(
-        self, documents: Collection[str], asked: str, *, one_each: bool, term: str = "", purposeful: bool = False
-    ) -> list[_Statement]:
-        """What some documents say with a word, one sentence of each or all, those with most typical words first."""
-        scores = self._scores(documents)
-        words = content_words(asked)
-
-        def score(each: _Statement) -> float:
-            held = sum(scores.get(term.casefold(), 0.0) for term in each.terms) / math.sqrt(4 + len(each.terms))
-            held *= _PURPOSE_WEIGHT if _PURPOSE.search(each.text) else 1
-            held *= _INSTRUCTION if _INSTRUCTS.search(each.text) else 1
-            held *= _LIST if _IS_LIST.search(PurePath(each.document_id).name) else 1
-            return held * (1 + _ASKED * held_share(words, content_terms(each.text)) if words else 1)
-
-        every = [self.statements.get(document, ()) for document in sorted(documents)]
-        said = [[each for each in own if not term or term in each.terms] for own in every]
-        best = [max(each, key=score) for each in said if each] if one_each else [each for own in said for each in own]
-        best = [each for each in best if not purposeful or _PURPOSE.search(each.text)]
-        return sorted(best, key=lambda each: -score(each))[:_TRIED]
-
-    def themes(self, names: Collection[str]) -> list[tuple[str, frozenset[str]]]:
-        """Words that tell all documents apart, each next one for those that others leave out, with their documents.
-
-        Args:
-            names: Folded words of which they are; any where there are none.
-        """
-        scores = self._scores(frozenset(self.statements))
-        scores = {term: score for term, score in scores.items() if not names or term in names}
-        told: set[str] = set()
-        themes: dict[str, frozenset[str]] = {}
-        while len(themes) < _GROUPS:
-            worth = {
-                term: scores[term]
-                * sum(_SAID if each in told else 1.0 for each in self.holders[term])
-                / len(self.holders[term])
-                for term in scores
-                if not any(term in other or other in term for other in themes)
-            }
-            if not worth:
-                break
-            best = min(worth, key=lambda each: (-worth[each], each))
-            themes[best] = self.holders[best]
-            told |= self.holders[best]
-        return [(self.spelled[term], held) for term, held in themes.items()]
-
-    def _scores(self, documents: Collection[str]) -> dict[str, float]:
-        """How typical words are of some documents: how many hold them, for how few of all do."""
-        least = 2 if len(documents) > 2 else 1
-        counts = Counter(
-            term
-            for document in documents
-            for term in {t.casefold() for each in self.statements.get(document, ()) for t in each.terms}
-        )
-        return {
-            term: self._weight(term) * count * (count / len(self.holders[term])) ** 0.5
-            for term, count in counts.items()
-            if count >= least
-        }
-
-    def _weight(self, term: str) -> float:
-        """How much a word names something: a name or a compound more than a verb or a short word of many uses."""
-        rarity = math.log(2 + len(self.statements) / len(self.holders[term]))
-        if not term.isascii():
-            return rarity * (_SHORT if len(term) == _PAIR and not _is_katakana(term) else 1.0)
-        if self.spelled[term] != term:
-            return rarity * _NAME
-        return rarity * (_INFLECTED if _NOT_NOUN.fullmatch(term) else _PLAIN)
-
-
-def _is_katakana(term: str) -> bool:
-    """Whether a word is written in katakana."""
-    return re.fullmatch(f"[{KATAKANA_AND_MARKS}]+", term) is not None
-
-
 def _folder_groups(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str, frozenset[str]]]:
     """Documents by the folders in which they part, the largest parted further; nothing where all are in one folder."""
     groups = {"": dict(documents)}
@@ -649,7 +473,7 @@ def _names(documents: Collection[str]) -> dict[str, str]:
     shared = {part for part, count in counts.items() if count > max(1, _SHARED_PART * len(every))}
     if len(every) <= _LEAST_NAMES:
         shared = set()
-    lists = [each for each in every if _IS_LIST.search(PurePath(each).name)]
+    lists = [each for each in every if IS_LIST.search(PurePath(each).name)]
     spread = sorted(range(len(every)), key=lambda place: (f"{place:b}"[::-1].ljust(16, "0"), place))
     names = {each: "_".join(part for part in parts[each] if part not in shared) for each in every}
     ordered = dict.fromkeys([*lists, *(every[place] for place in spread)])
