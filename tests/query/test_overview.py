@@ -55,6 +55,9 @@ def sample(sample_home: Path) -> KnowledgeBase:
         "Summarize the files in the folder specs",
         "What is in the specs folder?",
         "What kinds of documents are there?",
+        "What can I find in the reports folder?",
+        "Give me a quick tour of everything that is indexed here",
+        "What's in here?",
     ],
 )
 def test_questions_about_the_whole(question: str) -> None:
@@ -152,7 +155,14 @@ def test_a_folder_is_meant_by_its_name_alone(sample: KnowledgeBase) -> None:
 
 
 def test_a_part_is_meant_where_nothing_else_is_named(sample: KnowledgeBase) -> None:
-    for question in ("基準ってざっくりどんな内容？", "What are the 基準 materials about?"):
+    for question in (
+        "基準ってざっくりどんな内容？",
+        "What are the 基準 materials about?",
+        "基準フォルダの中身を簡単に紹介してください",
+        "基準フォルダを簡単に説明してください",
+        "基準には何が書かれているの？",
+        "基準の概要",
+    ):
         answer = sample.ask(question)
         holds(answer)
         assert {Path(source.document_id).parent.name for source in answer.sources} == {"基準"}

@@ -329,7 +329,8 @@ class _Writer:
             rest = room - sum(map(len, parts)) if parts else _STATEMENT_CHARS * statements
             texts = [(each.document_id, each.text) for each in group.said]
             quotes = list(islice(self._quotes(texts, _STATEMENT_CHARS, rest), statements))
-            parts += [" ".join(self._stated("", said) for said, _ in quotes)] * bool(quotes)
+            stated = [self._stated(_called(group, quoted[0]), said) for said, quoted in quotes]
+            parts += [" ".join(stated)] * bool(stated)
             cited += [quoted for _, quoted in quotes]
         template = _text("group" if group.count > 1 else "one", self._language)
         return self._add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
@@ -391,6 +392,11 @@ class _Writer:
         )
         self.sentences.append(Sentence(text, tuple(citations)))
         return True
+
+
+def _called(group: _Group, hit: Hit) -> str:
+    """The document of a passage, where a group has several."""
+    return _plain(PurePath(hit.document_id).stem) if group.count > 1 else ""
 
 
 def _plain(name: str) -> str:

@@ -52,11 +52,11 @@ _GENERIC_FOLDER = re.compile(
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
     r"(?:どんな|何の|どのような|どういう)(?:プロジェクト|システム|サービス|案件|製品)|業務(?=[にはっ])|資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
-    r"|大量|要するに|仕組み|ざっくり|たくさん|いろいろ|大まか|簡単|簡潔|初めて|見る人|人向け|説明|主な|主に|主要|繰り返し|中心|テーマ|トピック|話題|題材|主題|論点|傾向|特徴|概要|概観|全体像|内訳|種類|要約"
+    r"|大量|要するに|仕組み|紹介|ひと通り|ざっくり|たくさん|いろいろ|大まか|簡単|簡潔|初めて|見る人|人向け|説明|主な|主に|主要|繰り返し|中心|テーマ|トピック|話題|題材|主題|論点|傾向|特徴|概要|概観|全体像|内訳|種類|要約"
     r"|一覧的?|内容|時間|読む|入って|登録|格納|収録|共通|教えて|大きく分け\w*|通して|見る|成って|扱わ?れ|挙げて|集めら?れ|出てくる|決めて|書[いか]れ?て|載って|まとめ"
     r"|\b(?:documents?|docs|files?|materials?|collection|corpus|folders?|director(?:y|ies)|knowledge\s?base|data\s?set|archive|library|themes?|topics?"
     r"|subjects?|trends?|patterns?|summar(?:y|i[sz]e|ies)|overview|outline|survey|main|major|key|common|central|recurring|top|overall|whole|entire|kinds?"
-    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|described?|give|short|brief|indexed|together|general|across|throughout|tell|describe|explain|according)\b",
+    r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|described?|give|short|brief|quick|tour|find|everything|indexed|here|together|general|across|throughout|tell|describe|explain|according)\b",
     re.IGNORECASE,
 )
 # what a part of a collection may be asked by its name
@@ -65,6 +65,12 @@ _KIND_OF_THING = "内容|資料|文書|書類|ドキュメント|システム|�
 _PART = re.compile(
     rf"(?:どんな|どういう|どのような)(?:{_KIND_OF_THING})|ざっくり|ざっと|中身|まとめて|要約|概略|全体像|揃って"
     r"|何の(?:話|資料|文書|書類|マニュアル|プロジェクト)|何に関する|\b(?:overview|summar(?:y|i[sz]e)|outline|about)\b",
+    re.IGNORECASE,
+)
+# what a folder may be asked by the very name that it has
+_PART_OF_FOLDER = re.compile(
+    r"の概要|には?何が(?:書|載|入|含|あ)|(?:フォルダー?|ディレクトリ)を\S{0,6}(?:説明|紹介)"
+    r"|\bcontains?\b|\bin (?:the )?\S{1,60} folder\b",
     re.IGNORECASE,
 )
 # what it may be asked where its documents are said, too
@@ -88,6 +94,7 @@ _EVERYTHING = re.compile(
     r"(?:この|これらの?|ここ[にの]\S{0,8}?)(?:資料|文書|書類|ドキュメント|フォルダ|コレクション|データ)|コレクション|資料群|文書群"
     r"|全(?:文書|資料)|(?:すべて|全て|全部)の?(?:資料|文書)|(?:資料|文書)全体|全体(?:として|で何|の(?:概要|要約|テーマ)|[、。?？]|$)"
     r"|(?:資料|文書|書類|ドキュメント)の種類|(?:どんな|どのような|どういう)(?:種類の?|プロジェクトの)(?:資料|文書|書類|ドキュメント)"
+    r"|\beverything\b|\bin here\b"
     r"|\b(?:this|these|all|whole|entire)\s(?:\w+\s)?(?:collection|corpus|archive|library|documents|files|materials|folder)\b(?!\sof\b)",
     re.IGNORECASE,
 )
@@ -160,20 +167,21 @@ def asks_of_a_part(text: str) -> bool:
     """Whether a question asks in general, as it may of a part of a collection; nothing that it quotes is one."""
     if _QUOTED.search(text):
         return False
-    return bool(_PART.search(text) or (_PART_TOGETHER.search(text) and _TOGETHER.search(text)))
+    together = _PART_TOGETHER.search(text) and _TOGETHER.search(text)
+    return bool(_PART.search(text) or _PART_OF_FOLDER.search(text) or together)
 
 
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    folder = _folder_called(folded, text, rows)
-    rest = _called(_folded(folder)).sub(" ", folded) if folder else text
+    folder, rest = _folder_called(folded, text, rows)
     asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
     words = _said(asked)
     if folder:
         inside = () if words else tuple(_in_folder(folder, rows))
         return Scope(folder, inside) if len(inside) > 1 else None
-    if not words:
+    of_folder = _PART_OF_FOLDER.search(text) and not _PART.search(text)
+    if not words or (of_folder and not _TOGETHER.search(text)):
         return None
     chosen = _in_named_folders(words, rows)
     if not chosen and _TOGETHER.search(text):
@@ -184,14 +192,16 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
 
 
-def _folder_called(folded: str, text: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """The folder whose name stands in a text as a word of its own, the longest; empty for none."""
+def _folder_called(folded: str, text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+    """The folder whose name stands in a text as a word of its own, the longest, and the text without it."""
     parts = {part for row in rows for part in row["folder"].split("/")}
-    if (name := _folder_name(text)[0]) in parts:
-        return name
+    name, rest = _folder_name(text)
+    if name in parts:
+        return name, rest
     likely = [part for part in parts if (plain := _folded(part)) and plain in folded and content_words(plain)]
     called = [part for part in likely if not _GENERIC_FOLDER.fullmatch(part) and _called(_folded(part)).search(folded)]
-    return max(called, key=lambda part: (len(part), part), default="")
+    longest = max(called, key=lambda part: (len(part), part), default="")
+    return longest, _called(_folded(longest)).sub(" ", folded) if longest else text
 
 
 def _called(name: str) -> re.Pattern[str]:

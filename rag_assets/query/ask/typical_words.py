@@ -44,6 +44,7 @@ _PURPOSE = re.compile(
     r"|\b(?:this (?:document|guide|paper|report|manual|system|project)|purpose|aims?|introduc\w+|provides?)\b",
     re.IGNORECASE,
 )
+_REFERS = re.compile(r"ください|下さい|参照|スローされ|\b(?:please|see|refer)\b", re.IGNORECASE)
 _INSTRUCTS = re.compile(
     r"^\W*※|^[（(]?注|(?:記[入載述]|選択|削除|入力)(?:する|して(?:ください|下さい))[。.]?"
     r"|\b(?:fill in|enter the|please)\b",
@@ -108,7 +109,8 @@ class TypicalWords:
         every = [self.statements.get(document, ()) for document in sorted(documents)]
         said = [[each for each in own if not term or term in each.terms] for own in every]
         best = [max(each, key=score) for each in said if each] if one_each else [each for own in said for each in own]
-        best = [each for each in best if not purposeful or _PURPOSE.search(each.text)]
+        if purposeful:
+            best = [each for each in best if _PURPOSE.search(each.text) and not _REFERS.search(each.text)]
         return sorted(best, key=lambda each: -score(each))[:_TRIED]
 
     def themes(self, names: Collection[str]) -> list[tuple[str, frozenset[str]]]:

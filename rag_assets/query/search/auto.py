@@ -61,6 +61,7 @@ _NAMED_EN = r"(?:[\w\"'./-]+\s+){0,4}?"
 _SURVEYED_EN = (
     rf"\bwhat(?:'s|\s+is|\s+are)\s+(?:{_THE_EN}){_NAMED_EN}{_NOUN_EN}\b.{{0,30}}?\b(?:about|for)\b"
     rf"|\b(?:summar(?:y|ies|i[sz]e)|overview|outline|survey)\b(?:\s+(?:of|for|on))?\s+{_THE_EN}{_NAMED_EN}{_NOUN_EN}\b"
+    r"|\bwhat\s+can\s+(?:i|we|you)\s+find\s+in\s|\b(?:overview|tour|summary)\s+of\s+(?:everything|these\s)|\bwhat(?:'s|\s+is)\s+in\s+here\b"
     r"|\bwhat\s+(?:kinds?|types?|sorts?)\s+of\s+(?:documents|files|materials|records|content)\b"
     r"|\bwhat\s+(?:documents|files|materials)\s+(?:are|do|does|is|have|exist)\b(?!.*\b(?:describe|define|state|explain|need|require)"
     r"|.*\bmust\b)"
