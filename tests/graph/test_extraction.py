@@ -788,6 +788,19 @@ def test_mentions_of_a_table_of_many_passages_lead_to_their_rows(tmp_path: Path)
     assert all(row["name"] in chunks[row["chunk_id"]] for row in codes)
 
 
+def test_a_name_within_a_cell_leads_to_its_row_and_not_to_where_it_is_a_cell(tmp_path: Path) -> None:
+    filler = [(f"F{number:04}", "○") for number in range(300)]
+    rows = [("コード", "区分"), ("E0100 検索", "○"), *filler, ("E0100", "×"), *filler, ("E0100 検索", "○")]
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": ParsedDocument("xlsx", None, (one_page(table(*rows)),))})
+    run(lake, ExtractiveModel())
+    chunks = {row["chunk_id"]: row["text"] for row in lake.read(CHUNKS).to_pylist()}
+    (text,) = lake.read(PAGES)["text"].to_pylist()
+    for row in lake.read(ENTITY_MENTIONS).to_pylist():
+        cell = text[row["start_char"] :].splitlines()[0].split(" | ")[0]
+        assert cell in chunks[row["chunk_id"]], row
+
+
 def test_incremental_equals_full(tmp_path: Path) -> None:
     first = {"a": text_document("E0004 は認可サーバが返す。"), "b": text_document("Amy met Bob Smith in Oslo, Norway.")}
     second = {

@@ -153,10 +153,10 @@ def _extracted_rows(
 
 
 class _BlockPassages:
-    """The passages that are taken from one block of a page, in order, and which of them hold some words.
+    """The passages that are taken from one block of a page, in order.
 
-    A big table is one block of thousands of passages and rows, so cells are looked up; what is no whole cell is
-    searched in one text of all passages.
+    A big table is one block of thousands of passages and rows, so the passage of a row is looked up by its cells. Only
+    where no passage holds a row as a whole are its words searched, in one text of all passages, once for each word.
     """
 
     def __init__(self) -> None:
@@ -173,27 +173,30 @@ class _BlockPassages:
         """The chunk id of the passage that holds a name and most of the cells of its place; the first of several."""
         if len(self._chunk_ids) == 1:
             return self._chunk_ids[0]
-        cells = [*filter(None, map(_squeezed, place.replace("\n", _CELL).split(_CELL))), _squeezed(name)]
-        for index in min(filter(None, map(self._holding, cells)), key=len, default=()):
-            if all(cell in self._squeezed[index] for cell in cells):
+        cells = list(filter(None, map(_squeezed, place.replace("\n", _CELL).split(_CELL))))
+        wanted = _squeezed(name)
+        held = [self._cells[cell] for cell in cells if cell in self._cells]
+        for index in min(held, key=len, default=()):
+            if all(words in self._squeezed[index] for words in (wanted, *cells)):
                 return self._chunk_ids[index]
         counts = np.zeros(len(self._chunk_ids), np.intp)
-        for weight, cell in zip([1] * (len(cells) - 1) + [len(cells)], cells, strict=True):
-            counts[self._holding(cell)] += weight
+        for cell in cells:
+            counts[self._holding(cell)] += 1
+        if wanted:
+            counts[self._holding(wanted)] += len(cells) + 1
         return self._chunk_ids[int(counts.argmax())]
 
     def _holding(self, words: str) -> list[int]:
-        """Places of the passages that hold some words, as a whole cell where any does so."""
-        known = self._cells.get(words) or self._searched.get(words)
-        if known is not None:
-            return known
-        found: list[int] = []
-        start = self._whole.find(words)
-        while start >= 0:
-            found.append(bisect_right(self._starts, start) - 1)
-            following = found[-1] + 1
-            start = self._whole.find(words, self._starts[following]) if following < len(self._starts) else -1
-        return self._searched.setdefault(words, found)
+        """Places of the passages that hold some words."""
+        if words not in self._searched:
+            found: list[int] = []
+            start = self._whole.find(words)
+            while start >= 0:
+                found.append(bisect_right(self._starts, start) - 1)
+                following = found[-1] + 1
+                start = self._whole.find(words, self._starts[following]) if following < len(self._starts) else -1
+            self._searched[words] = found
+        return self._searched[words]
 
     @cached_property
     def _squeezed(self) -> list[str]:

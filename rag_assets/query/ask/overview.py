@@ -363,7 +363,7 @@ class _Writer:
                 room -= len(quote)
                 yield quote if quote == text else f"{quote}…", (hit, quote)
 
-    def _beginning(self, document: str) -> "_Cited | None":
+    def _beginning(self, document: str) -> _Cited | None:
         """The first words of a document."""
         for hit, _ in self._hits.get(document, ()):
             for line in map(one_line, hit.text.splitlines()):
@@ -372,7 +372,7 @@ class _Writer:
                     return hit, quote
         return None
 
-    def _add(self, text: str, cited: Sequence["_Cited | None"]) -> bool:
+    def _add(self, text: str, cited: Sequence[_Cited | None]) -> bool:
         """Add a sentence that fits and has something to cite."""
         pairs = list(dict.fromkeys((hit.chunk_id, quote) for hit, quote in filter(None, cited)))
         hits = {hit.chunk_id: hit for hit, _ in filter(None, cited)}

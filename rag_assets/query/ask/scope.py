@@ -59,7 +59,6 @@ _ASKING = re.compile(
     r"|types?|sorts?|contents?|contain\w*|cover\w*|discuss\w*|stored|described?|give|short|brief|quick|tour|find|everything|indexed|here|together|general|across|throughout|tell|describe|explain|according)\b",
     re.IGNORECASE,
 )
-# what a part of a collection may be asked by its name
 _KIND_OF_THING = "内容|資料|文書|書類|ドキュメント|システム|サービス|プロジェクト|製品|アプリ|ツール|もの"
 # what a part may be asked by its name alone
 _PART = re.compile(
@@ -136,7 +135,7 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
         StoreError: A published file is gone.
     """
     text = unicodedata.normalize("NFKC", question[:_READ_CHARS])[:_READ_CHARS]
-    if not whole and not asks_of_a_part(text):
+    if not whole and not _asks_of_a_part(text):
         return None
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
@@ -163,7 +162,7 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
     return _scope(_completed(named, rows), rows, asked, words)
 
 
-def asks_of_a_part(text: str) -> bool:
+def _asks_of_a_part(text: str) -> bool:
     """Whether a question asks in general, as it may of a part of a collection; nothing that it quotes is one."""
     if _QUOTED.search(text):
         return False
@@ -173,8 +172,7 @@ def asks_of_a_part(text: str) -> bool:
 
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    folder, rest = _folder_called(folded, text, rows)
+    folder, rest = _folder_called(text, rows)
     asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
     words = _said(asked)
     if folder:
@@ -192,8 +190,9 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
 
 
-def _folder_called(folded: str, text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
     """The folder whose name stands in a text as a word of its own, the longest, and the text without it."""
+    folded = text.casefold()
     parts = {part for row in rows for part in row["folder"].split("/")}
     name, rest = _folder_name(text)
     if name in parts:
@@ -226,7 +225,7 @@ def _scope(
 
 
 def documents_in_folders(documents: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Mapping[str, str]]]:
-    """Documents by the folder in which they part first; those that are in none of these stand under nothing."""
+    """Documents by the folder in which they part first; those above these stand under the folder that they are in."""
     paths = {each: tuple(row["folder"].split("/")) for each, row in documents.items()}
     depth = 0
     while all(len(path) > depth for path in paths.values()) and len({path[depth] for path in paths.values()}) == 1:
