@@ -23,6 +23,7 @@ def make_pdf(
     catalog: str = "",
     more: tuple[str, ...] = (),
     resources: str = "",
+    fonts: str = "",
 ) -> bytes:
     """A PDF of A4 pages, each given by its texts or by its content stream.
 
@@ -34,6 +35,7 @@ def make_pdf(
         catalog: Entries of the catalog.
         more: Further objects, from number 9.
         resources: Entries of the resources of every page.
+        fonts: Fonts of every page beside Latin `L`, Japanese `J` and bold `B`.
     """
     encoding = "UniJIS-UTF16-V" if vertical else "UniJIS-UTF16-H"
     objects = [
@@ -53,7 +55,7 @@ def make_pdf(
         kids.append(f"{len(objects) + 1} 0 R")
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] {extra} /Contents {len(objects) + 2} 0 R "
-            f"/Resources << /Font << /L 3 0 R /J 4 0 R /B 7 0 R >> {resources} >> >>"
+            f"/Resources << /Font << /L 3 0 R /J 4 0 R /B 7 0 R {fonts} >> {resources} >> >>"
         )
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"

@@ -488,3 +488,23 @@ def test_many_gutters_cost_little_time() -> None:
     page = [piece for number in range(24) for piece in column(10 + 24 * number, 100, ["abc"] * 12, 4)]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
     assert sum(block.text.count("abc") for block in page_read.blocks) == 24 * 12
+
+
+def test_a_numbered_heading_in_the_type_of_the_text_stands_by_itself() -> None:
+    lines = [
+        "1.1 目的",
+        "1.2 用語",
+        "2.1 カードの種類",
+        "カードは用途に応じて十種類にまとめる。カードの上部には名前を、",
+        "下部には特徴を記す。",
+        "2.2 利用者が入力した値を",
+        "確かめる画面",
+    ]
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
+    assert [block.text for block in page_read.blocks] == [
+        "1.1 目的",
+        "1.2 用語",
+        "2.1 カードの種類",
+        "カードは用途に応じて十種類にまとめる。カードの上部には名前を、下部には特徴を記す。",
+        "2.2 利用者が入力した値を確かめる画面",
+    ]

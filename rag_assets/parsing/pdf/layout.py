@@ -32,6 +32,9 @@ _NUMBERED_HEADING = re.compile(
     r"|\d{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
     re.IGNORECASE,
 )
+_SECTION_NUMBER = re.compile(r"(?:\d{1,2}[.．])+\d{1,2}[.．]?\s+\D")
+_HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
+_GOES_ON = re.compile("[、，,をはがにのとでもや]$")
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
     r"|別?[表図图]\s*\d+(?:[-－.．]\d+)*[\s.：:．　])",
@@ -179,7 +182,12 @@ def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
+    below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
     if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
+        return True
+    if below_section and (
+        _SECTION_NUMBER.match(line.text) or (room > _HEADING_ROOM * line.size and not _GOES_ON.search(last.text))
+    ):
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
         return True

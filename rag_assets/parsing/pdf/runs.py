@@ -4,6 +4,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -12,6 +13,7 @@ from pypdfium2 import raw
 
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.flow import is_cjk
+from rag_assets.parsing.pdf.glyph_codes import with_characters
 
 RUBY_SHARE = 0.62
 WORD_GAP = 0.22
@@ -166,8 +168,8 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
     text_page, place, box = page.text_page, page.placing(), raw.FS_RECTF()
     run: Run | None = None
     is_guessed = False  # whether the last character is a space that only the gap stands for
-    for index in range(count):
-        code = raw.FPDFText_GetUnicode(text_page, index)
+    codes = [raw.FPDFText_GetUnicode(text_page, index) for index in range(count)]
+    for index, code in enumerate(with_characters(codes, partial(_font_of, text_page))):
         character = chr(code)
         if code in (10, 13) and run:
             yield run
@@ -265,3 +267,9 @@ def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
     )
     extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
     return (size if 0.3 * height < size < 3 * extent else height), is_bold
+
+
+def _font_of(text_page: Any, index: int) -> int:
+    """What tells the font of a character from others: its address, 0 for a character that only stands for a gap."""
+    text = raw.FPDFText_GetTextObject(text_page, index)
+    return ctypes.cast(raw.FPDFTextObj_GetFont(text), ctypes.c_void_p).value or 0 if text else 0

@@ -1,0 +1,72 @@
+"""Fonts whose characters a PDF gives by the numbers of their glyphs."""
+
+import pytest
+from pdf_building import make_pdf, show
+
+from rag_assets.parsing.pdf.glyph_codes import with_characters
+from rag_assets.parsing.pdf.reader import parse_pdf
+
+# as they stand in files of ministries and universities, with what their pages show
+WRITTEN = {
+    "ᖹᡂ26ᖺᗘ䛾㈨ᩱ䛷䛩䚹": "平成26年度の資料です。",
+    "᪥ᮏ䛾㟁Ẽ䛸㧗ᗘ䛸⪅䛸㣗": "日本の電気と高度と者と食",
+    "㻵㼛㼀䞉䝫䝸䞊䠄㻝䠅": "IoT・ポリー（1）",
+    "䛂㡰␒䛃䛆ཧ⪃䛇": "「順番」【参考】",
+    "タィ᭩䛻䛴䛔䛶䠖䠍䠊": "設計書について：１．",
+}
+PART = "奈良先端科学技術大学㝔大学䛾演習用䜹䞊䝗䛾上㒊"  # of a font that has its other characters right
+
+
+def restored(text: str, fonts: str = "") -> str:
+    return "".join(map(chr, with_characters([*map(ord, text)], lambda place: (fonts or "a" * len(text))[place])))
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_font_of_numbers_is_read_as_its_page_looks(written: str) -> None:
+    assert restored(written) == WRITTEN[written]
+
+
+def test_a_font_that_has_some_characters_right_keeps_them() -> None:
+    assert restored(PART) == "奈良先端科学技術大学院大学の演習用カードの上部"
+
+
+def test_another_font_of_the_page_stays_as_it_is() -> None:
+    healthy = "タィ → ㈱資料"
+    text = healthy + "䛾䛻䛿䛷䛩"
+    assert restored(text, "b" * len(healthy) + "a" * 5) == f"{healthy}のにはです"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "㐂寿司と㐂多方の㐂びを伝えるこの店は、昔からの町並みに建つ。",  # rare ideographs in a name
+        "தமிழ் மொழி",
+        "ภาษาไทย",
+        "한국어 문서입니다",
+        "㍉㌔㈱№①②③ タイトル",
+        "plain text",
+        "",
+    ],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert restored(text) == text
+
+
+def test_numbers_beyond_those_known_stay() -> None:
+    assert restored("䛾䛻䛿㺀") == "のには㺀"
+
+
+def test_a_pdf_with_such_a_font_is_found_by_its_words() -> None:
+    written = "ᖹᡂ䛾㈨ᩱ䛷䛩䚹"
+    lines = "".join(f"<{place:04x}> <{ord(character):04x}>\n" for place, character in enumerate(written, start=1))
+    to_unicode = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /A def\n"
+        "1 begincodespacerange <0000> <ffff> endcodespacerange\n"
+        f"{len(written)} beginbfchar\n{lines}endbfchar endcmap end end"
+    )
+    font = "<< /Type /Font /Subtype /Type0 /BaseFont /MS-Mincho /Encoding /Identity-H /DescendantFonts [5 0 R]"
+    more = (f"{font} /ToUnicode 10 0 R >>", f"<< /Length {len(to_unicode)} >>\nstream\n{to_unicode}\nendstream")
+    shown = "".join(f"{place:04x}" for place in range(1, len(written) + 1))
+    content = f"BT /M 10 Tf 72 700 Td <{shown}> Tj ET\n{show((72, 200, 10, 'タィ'))}"
+    (page,) = parse_pdf(make_pdf([content], more=more, fonts="/M 9 0 R"), 10).pages
+    assert [block.text for block in page.blocks] == ["平成の資料です。", "タィ"]
