@@ -12,6 +12,7 @@ Source: words by their first five letters: F. Can and others, Information retrie
 import re
 import unicodedata
 from collections.abc import Set
+from functools import lru_cache
 
 from rag_assets.text.scripts import HAN, KANA, KATAKANA_AND_MARKS
 
@@ -20,9 +21,11 @@ _WORD = re.compile(
     rf"(?P<number>(?<!{_OTHER})\d+(?:[.,:/]\d+)*(?!{_OTHER}))"
     rf"|(?P<ideographs>[{HAN}]+)|(?P<katakana>[{KATAKANA_AND_MARKS}]+)|(?P<letters>{_OTHER}+)"
 )
+_WIDE_CHARACTER = re.compile(f"[{HAN}{KATAKANA_AND_MARKS}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_ASKED = re.compile("[何誰幾]")
+_ASKED_CHARACTERS = "何誰幾"
+_ASKED = re.compile(f"[{_ASKED_CHARACTERS}]")
 _COMPARED = 5  # letters of a word
 _EMPTY = frozenset(
     re.findall(
@@ -38,25 +41,18 @@ _EMPTY = frozenset(
 
 def content_words(text: str) -> list[tuple[str, ...]]:
     """The words that carry what a text says, in their order, each as the terms by which it is compared."""
-    found: list[tuple[str, ...]] = []
-    for matched in _WORD.finditer(_THOUSANDS.sub("", unicodedata.normalize("NFKC", text))):
-        word = matched.group()
-        match matched.lastgroup:
-            case "number":
-                found.append((word,))
-            case "ideographs":
-                found += [_parts(run, 2) for run in _ASKED.split(word) if run]
-            case "katakana":
-                found.append(_parts(word, 3))
-            case _:
-                found += _letters(word)
-    return found
+    return [word for matched in _WORD.finditer(_plain(text)) for word in _words(matched.lastgroup, matched.group())]
 
 
 def content_terms(text: str) -> frozenset[str]:
     """All terms of a text, and each ideograph by itself, as which a short word is compared."""
-    terms = {term for word in content_words(text) for term in word}
-    return frozenset(terms | {character for term in terms if _is_wide(term) for character in term})
+    plain = _plain(text)
+    terms = {character for character in set(plain) if _is_wide(character)}
+    terms.difference_update(_ASKED_CHARACTERS)
+    for matched in _WORD.finditer(plain):
+        for word in _words(matched.lastgroup, matched.group()):
+            terms.update(word)
+    return frozenset(terms)
 
 
 def is_wide(words: list[tuple[str, ...]]) -> bool:
@@ -67,6 +63,24 @@ def is_wide(words: list[tuple[str, ...]]) -> bool:
 def held_share(words: list[tuple[str, ...]], terms: Set[str]) -> float:
     """Share of words that a text holds, by its terms; of a word that is held in part, that part. 0 without words."""
     return sum(sum(term in terms for term in word) / len(word) for word in words) / max(1, len(words))
+
+
+def _plain(text: str) -> str:
+    return _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
+
+
+@lru_cache(maxsize=1 << 16)  # the same words come again and again
+def _words(kind: str | None, run: str) -> tuple[tuple[str, ...], ...]:
+    """The words of a run of characters of a kind, a group of `_WORD`."""
+    match kind:
+        case "number":
+            return ((run,),)
+        case "ideographs":
+            return tuple(_parts(each, 2) for each in _ASKED.split(run) if each)
+        case "katakana":
+            return (_parts(run, 3),)
+        case _:
+            return tuple(_letters(run))
 
 
 def _letters(word: str) -> list[tuple[str, ...]]:
@@ -86,5 +100,6 @@ def _parts(run: str, length: int) -> tuple[str, ...]:
     return tuple(run[place : place + length] for place in range(max(1, len(run) - length + 1)))
 
 
+@lru_cache(maxsize=1 << 14)
 def _is_wide(term: str) -> bool:
-    return re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", term) is not None
+    return _WIDE_CHARACTER.match(term) is not None

@@ -87,7 +87,7 @@ def test_the_graph_counts_where_the_query_leads_on_from_what_few_passages_name(
     tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder
 ) -> None:
     base = graph_base(tmp_path_factory.mktemp("graph"), embedder)
-    result = base.search(QUESTION, "auto", 2)
+    result = base.search(QUESTION, "auto", 3)
     assert result.mode == "weighted"
     assert FILM in {hit.document_id for hit in result.hits}
     assert "graph" in fused_signals(result.trace)

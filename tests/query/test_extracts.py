@@ -425,3 +425,48 @@ def test_the_sample_answers_what_stands_in_it(sample_base: KnowledgeBase, k: int
     assert share(sample_questions.ANSWERED_EN) >= 0.8
     assert share(sample_questions.NOT_ANSWERED_JA) <= 0.05
     assert share(sample_questions.NOT_ANSWERED_EN) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (
+            "用語集でいう「真正性」の意味は？",
+            "用語集は、用語集の読み方を用語集の利用者に示す用語集である。\n真正性 | 情報源が正しいという性質",
+        ),
+        (
+            "受付番号とは何ですか",
+            "利用者は受付番号を受付番号の欄に書く。\n「受付番号」とは、申請ごとに発行される番号をいう。",
+        ),
+        ("What is a dispatcher?", "Use the dispatcher with a dispatcher.\nA dispatcher is what sends jobs to workers."),
+    ],
+)
+def test_what_is_to_be_explained_is_explained(question: str, text: str) -> None:
+    sentences, answers = extracts([Ask(question)], [source(text)])
+    assert answers
+    assert re.search("性質|発行される|sends jobs", sentences[0].text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("APIは1分あたり何回まで呼び出せますか", "APIの呼び出しの上限に一時的に到達した場合は、十分に待って呼び出す。"),
+        ("動作に必要なメモリは何GBですか", "動作に必要なメモリは Windows 10 と 11 で異なる。"),
+        ("振込できる金額の上限はいくらですか", "振込できる金額の上限は振込元口座番号（1）により異なる。"),
+        ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限を超えた場合はエラーとする。"),
+    ],
+)
+def test_words_that_look_like_figures_are_none(question: str, text: str) -> None:
+    assert not extracts([Ask(question)], [source(text)])[1]
+
+
+def test_a_figure_of_the_unit_that_is_asked_for_answers() -> None:
+    assert extracts([Ask("動作に必要なメモリは何GBですか")], [source("動作に必要なメモリは8GBである。")])[1]
+
+
+def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
+    text = "画面の背景色のRGBは (255,255,255) とする。背景色は画面全体に用いる。"
+    assert extracts([Ask("画面の背景色のRGBをいくつと定めていますか")], [source(text)])[1]
+    assert not extracts([Ask("ダークモードの画面の背景色のRGBをいくつと定めていますか")], [source(text)])[1]
+    named = source(text, document="ダークモード.xlsx")
+    assert extracts([Ask("ダークモードの画面の背景色のRGBをいくつと定めていますか")], [named])[1]

@@ -59,7 +59,7 @@ def test_a_code_is_found_also_where_the_document_is_named(
     assert made(tmp_path, embedder).search(query, "weighted", 3).hits[0].chunk_id == f"{API}#2.0"
 
 
-def test_of_two_passages_that_say_the_same_the_one_whose_page_says_more_of_it_comes_first(
+def test_of_two_pages_that_say_the_same_the_one_that_says_more_of_it_comes_first(
     tmp_path: Path, embedder: BagOfWordsEmbedder
 ) -> None:
     rows = [
@@ -67,9 +67,31 @@ def test_of_two_passages_that_say_the_same_the_one_whose_page_says_more_of_it_co
         chunk("b/full.md", 1, 0, "受付の期限は月末とする"),
         chunk("b/full.md", 1, 1, "期限を過ぎた受付の扱い"),
     ]
-    found = made(tmp_path, embedder, rows).search("受付の期限", "weighted", 3)
+    found = made(tmp_path, embedder, rows).search("受付の期限", "weighted", 3, granularity="page")
     assert found.hits[0].document_id == "b/full.md"
     assert found.hits[0].score > found.hits[1].score
+
+
+def test_what_tells_the_first_passages_apart_weighs_more_than_the_name_that_all_repeat(
+    tmp_path: Path, embedder: BagOfWordsEmbedder
+) -> None:
+    rows = [
+        chunk("specs/起動管理.md", page, 0, f"起動管理システムの起動管理システム。{page}章") for page in range(1, 9)
+    ]
+    rows.append(chunk("specs/起動管理.md", 9, 0, "利用者の要求には三秒以内に応答する"))
+    found = made(tmp_path, embedder, rows).search("起動管理システムは要求に何秒以内に応答しますか", "weighted", 9)
+    assert found.hits[0].page_number == 9
+    (fused,) = (step for step in found.trace.steps if step.operation == "fuse")
+    own = dict(zip(fused.texts, fused.scores[0].lists, strict=True))
+    assert own["coverage"] == 1
+
+
+def test_only_the_first_passages_are_read_for_their_words(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    found = made(tmp_path, embedder).search("支払の期限", "weighted", 20)
+    (fused,) = (step for step in found.trace.steps if step.operation == "fuse")
+    place = fused.texts.index("coverage")
+    assert [each.lists[place] is not None for each in fused.scores] == [True] * 15 + [False] * (len(fused.scores) - 15)
+    assert (each.score for each in found.hits[:15])
 
 
 def test_names_and_summaries_weigh_where_documents_are_looked_for(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:

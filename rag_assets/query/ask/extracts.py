@@ -19,18 +19,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Statement, StatementKind, cut, statements
-from rag_assets.query.ask.wanted import NOTHING, NUMBERED, AnswerTraits, is_named
+from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import KATAKANA_AND_MARKS
 from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
@@ -56,22 +58,19 @@ _NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 _COMPARED = 24  # statements that are compared by meaning
 _MEANING = 4.5  # weight of a cosine
-_COVERED = 0.8  # weight of the question's words that the passage holds
+_COVERED = 1.0  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
-_NEIGHBOUR = 0.25  # of the score of the statement beside it
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
-_REASONED = 1.2  # of the score of a statement that gives a reason, where one is asked for
-_SPELLED_OUT = 1.5  # of one that spells out a short form, where that is asked for
+_SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
 _LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
-_BY_TERMS = 0.7  # of an end that the question names by its terms, beside one that it names as it stands
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
@@ -79,27 +78,27 @@ _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like eac
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
+_QUOTES = 0.2  # added where what the question quotes stands in a statement
+_DEFINES = 0.4  # added where something is to be explained, and a statement says what it is
 _LABELLED = 0.2  # added where a statement has a value under the very label that is asked for
 _SURE_LABELLED = (
     0.1  # of that, to how sure it is; both chosen on 75 drafted look-ups of rows, and no worse on 600 others
 )
-_HEADER = 1.5  # weight of a header beside its value, where cells of a wide row are chosen
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
 _SURE = 0.72  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
-_QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
+_HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
 _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
-_LEADS = 0.4  # added where what leads where is asked, and the statement is a connection that starts there
+_LACKING_WORD = 0.3  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
+_LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
-_HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
 _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
 
 
@@ -122,6 +121,11 @@ class _WeightedQuestion:
     weights: Mapping[str, float]
     wanted: AnswerTraits
 
+    @cached_property
+    def quoted(self) -> list[frozenset[str]]:
+        """Terms of what the question quotes."""
+        return [terms for each in QUOTED.findall(self.text) if (terms := _terms(each))]
+
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
         return sum(weight for term, weight in self.weights.items() if term in terms)
@@ -136,7 +140,7 @@ class _WeightedQuestion:
         if statement.kind is not StatementKind.ROW:
             return 0.0
         folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
-        quoted = {fold_name(each) for each in _QUOTED.findall(self.text)}
+        quoted = {fold_name(each) for each in QUOTED.findall(self.text)}
         return 2.0 if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
@@ -146,12 +150,12 @@ class _WeightedQuestion:
         start, end = map(self._names, statement.cells[0])
         return max(start, _BACKWARD * end)
 
-    def _names(self, end: str) -> float:
-        """1 where the question names an end of a connection as it stands, less where it does so by its terms."""
+    def _names(self, end: str) -> bool:
+        """Whether the question names an end of a connection, as it stands or by its terms."""
         if (words := fold_name(end)) and words in fold_name(self.text):
-            return 1.0
+            return True
         terms = _terms(end)
-        return _BY_TERMS if len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0 else 0.0
+        return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
     stored: list[Sentence] = []
     sureness = []
     for ask in asks:
-        asked = _weighted_question(ask, candidates, is_part=len(asks) > 1)
+        asked = _weighted_question(ask, candidates)
         ranked = _ranked(asked, _named_in(ask.name, candidates), ask.similarity)
         answers = _stored_answers(frozenset(asked.weights), sources)
         sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
@@ -247,7 +251,7 @@ def _candidates(source: Source) -> list[_Candidate]:
     ]
 
 
-def _weighted_question(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False) -> _WeightedQuestion:
+def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQuestion:
     own, question = _terms(keywords(ask.text)), ask.text
     terms = own | _terms(ask.context)
     held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
@@ -259,7 +263,7 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate], *, is_part: b
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
-    wanted = AnswerTraits.of(question, ask.earlier, is_part=is_part)
+    wanted = AnswerTraits.of(question, ask.earlier)
     return _WeightedQuestion(
         f"{question} {ask.context}".strip(), {term: weight / total for term, weight in weights.items()}, wanted
     )
@@ -269,12 +273,11 @@ def _ranked(
     asked: _WeightedQuestion, candidates: Sequence[_Candidate], similarity: Similarity | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
-    by_words = [_words_score(asked, each) for each in candidates]
     sources = {each.source.number: each.source for each in candidates}
     covered = {number: _covered(asked.text, source) for number, source in sources.items()}
     scored = [
-        (_beside(asked, candidates, by_words, place, _COVERED * covered[each.source.number]), each)
-        for place, each in enumerate(candidates)
+        (_fitting(asked, each, _words_score(asked, each), _COVERED * covered[each.source.number]), each)
+        for each in candidates
         if each.statement.kind is not StatementKind.HEADING and asked.share(each.own | each.above) > 0
     ]
     best = sorted(scored, key=lambda pair: -pair[0])[:_COMPARED]
@@ -296,31 +299,21 @@ def _words_score(asked: _WeightedQuestion, candidate: _Candidate) -> float:
     share += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
     share += _OWN * asked.share(candidate.own - candidate.named)
     share += _LABELLED * asked.wanted.labelled(statement) + _KEYED * asked.keyed(statement)
+    share += _DEFINES * asked.wanted.defines(statement) + _QUOTES * any(each <= candidate.own for each in asked.quoted)
     return share * (1 - _RANK_DISCOUNT * min(10, candidate.source.rank - 1))
 
 
-def _beside(
-    asked: _WeightedQuestion, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float
-) -> float:
-    """The score of a candidate by words, with that of its neighbours, as far as it can answer at all."""
-    candidate, score = candidates[place], by_words[place]
-    if candidate.statement.kind is not StatementKind.ROW:
-        near = [
-            by_words[other]
-            for other in (place - 1, place + 1)
-            if 0 <= other < len(candidates) and candidates[other].source is candidate.source
-        ]
-        score = max(score, (1 - _NEIGHBOUR) * score + _NEIGHBOUR * max(near, default=0.0))
+def _fitting(asked: _WeightedQuestion, candidate: _Candidate, by_words: float, covered: float) -> float:
+    """The score of a candidate by words, as far as it can answer at all."""
+    score, statement = by_words, candidate.statement
     if asked.repeats(candidate):
         score *= _OFF
-    if asked.wanted.gives_reason(candidate.statement):
-        score *= _REASONED
-    if asked.wanted.spells_out(candidate.statement):
+    if asked.wanted.spells_out(statement):
         score *= _SPELLED_OUT
-    if candidate.statement.kind is StatementKind.LIST:
+    if statement.kind is StatementKind.LIST:
         score *= _LIST_ASKED if asked.wanted.several else _OFF
-    score += covered + _LINKED * asked.leads(candidate.statement)
-    return _NO_FIGURE * score if asked.wanted.lacks_figure(candidate.statement) else score
+    score += covered + _LINKED * asked.leads(statement)
+    return _NO_FIGURE * score if asked.wanted.lacks_figure(statement) else score
 
 
 def _compared(statement: Statement) -> str:
@@ -394,28 +387,29 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER]
-    quoted = [terms for each in _QUOTED.findall(asked.text) if (terms := _terms(each))]
-    stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in quoted)
+    stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in asked.quoted)
     lacks = any(term not in held for term in identifiers)
-    lacks_quoted = any(len(terms & held) < _QUOTED_SHARE * len(terms) for terms in quoted)
+    lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
+    long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
+    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
     covered = _covered(asked.text, best.source)
     said = _SURE_OWN * asked.share(best.own - best.named)
-    led = asked.leads(best.statement)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
         + said
         + _SURE_LABELLED * asked.wanted.labelled(best.statement)
-        + max(_STANDS * stands, _LEADS * led)
+        + _STANDS * stands
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
+        - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
     )
 
 
 def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage; rare ones count no more, as measured."""
-    words = dict.fromkeys(content_words(keywords(_HOW.sub(" ", question))))
+    words = dict.fromkeys(content_words(keywords(question)))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     terms = content_terms(ADDRESS.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
@@ -456,7 +450,7 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
 
 
 def _cell_share(asked: _WeightedQuestion, header: str, value: str) -> float:
-    return _HEADER * asked.share(_terms(header)) + asked.share(_terms(value))
+    return asked.share(_terms(header)) + asked.share(_terms(value))
 
 
 def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:

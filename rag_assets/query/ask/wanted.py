@@ -28,10 +28,10 @@ _FIGURE_ASKED = re.compile(
 )
 _AMOUNT_ASKED = re.compile(
     "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]|バイト|メートル|パーセント|キロ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
-    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
 )
 _UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前)|秒)"
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前|お)|秒|[KMGT]?B)"
 )
 _DATE_ASKED = re.compile(
     r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
@@ -44,29 +44,20 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
-    r"[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
+    r"(?!一時(?:的|停止|保存|ファイル)|十分|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
     r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
     r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"どれとどれ|何と何|一通り|ひと通り|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
     r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
-_EACH = re.compile(r"それぞれ|\b(?:both|compare)\b", re.IGNORECASE)  # of parts, which are asked one by one
 _LINK_ASKED = re.compile(
     r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
-    re.IGNORECASE,
-)
-_REASON_ASKED = re.compile(
-    r"何のため|何を目的|目的は|なぜ|何故|どうして|理由|\b(?:why|what for|purpose)\b", re.IGNORECASE
-)
-_REASON = re.compile(
-    r"ため[、。]|ために|防[ぐげ]|目的|理由|よう(?:に|と)する|から[、。]"
-    r"|\b(?:because|since|so that|in order to|due to|as a result)\b",
     re.IGNORECASE,
 )
 _SHORT_FORM_ASKED = re.compile(
@@ -74,6 +65,20 @@ _SHORT_FORM_ASKED = re.compile(
 )
 _SHORT_FORM = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{1,7}(?![A-Za-z0-9])")
 _CAPITALIZED = re.compile(r"(?<![A-Za-z])[A-Z](?=[a-z])")
+_DEFINITION_ASKED = re.compile(
+    r"とは|って(?:何|なに|どう|どん)|の(?:意味|定義)|(?:は|って|という)[^、。]{0,6}(?:どういう|どのような|どんな)"
+    r"|(?:は|って)(?:何|なに)(?:を(?:する|す|表|指|意味)|のため|です|でしょう|[?？]|$)"
+    r"|\bwhat (?:is|are)\b|\bwhat does .* (?:mean|do)\b|\bmeaning of\b|\bdefin",
+    re.IGNORECASE,
+)
+_ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
+_SUBJECT = re.compile(  # what a sentence says something of
+    r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
+    r"\s*(?:[（(][^）)]*[）)])?\s*(?:とは|は|[:：]|\bis\b|\bare\b|\bmeans\b)",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile("[（(][^）)]*[）)]")
+_BRACKETS = re.compile("[「」『』]")
 _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
     rf"(?P<ja>[^、。？?\s]{{2,60}}?)(?:(?:は|って|とは)、?(?:[{IDEOGRAPHS}]{{2}})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
     r"|[はをが](?:教えて|知りたい|答えて|示して))"
@@ -81,19 +86,19 @@ _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
     r"(?=\s+(?:of|for|in|on|at|to|does|do|did|is|are|was|were|has|have|must|should|can|that|when|with|from|by)\b|[?,.]|$)",
     re.IGNORECASE,
 )
-_JOINED_ATTRIBUTES = re.compile(r"(?:および|及び|[とや・])(?!き)|\s+and\s+")
+QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _LEAST_LABEL = 2  # characters
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
 _NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
     r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
-    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
+    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.?: \d+"
 )
 _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
 )
 _MONEY = re.compile(
-    r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
+    r"円|[$¥€￥£]|ドル|ユーロ|\d\s?元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
 )
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
@@ -129,10 +134,10 @@ class AnswerTraits:
         units: Of what it asks how many.
         date: Whether for a date.
         link: Whether for what comes before or after something.
-        reason: Whether for a reason or a purpose.
         short_forms: What is to be spelled out.
         numbered: Words with figures that stand in the question itself.
         attributes: Names of what is asked for, folded.
+        defined: Names of what is to be explained, folded.
     """
 
     several: bool
@@ -143,23 +148,22 @@ class AnswerTraits:
     units: tuple[str, ...]
     date: bool
     link: bool
-    reason: bool
     short_forms: tuple[str, ...]
     numbered: frozenset[str]
     attributes: tuple[str, ...]
+    defined: tuple[str, ...]
 
     @classmethod
-    def of(cls, question: str, earlier: str = "", *, is_part: bool = False) -> "AnswerTraits":
+    def of(cls, question: str, earlier: str = "") -> "AnswerTraits":
         """What a question asks for.
 
         Args:
             question: The question.
             earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
-            is_part: Whether it is one of several parts of a question.
         """
         text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
         return cls(
-            asks_for_several(_EACH.sub("", text) if is_part else text),
+            asks_for_several(text),
             bool(_FIGURE_ASKED.search(text)),
             bool(_AMOUNT_ASKED.search(text)),
             bool(_MONEY_ASKED.search(text)),
@@ -167,10 +171,10 @@ class AnswerTraits:
             tuple(_UNIT_ASKED.findall(text)),
             bool(_DATE_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
-            bool(_REASON_ASKED.search(text)),
             tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
+            _defined(question),
         )
 
     def labelled(self, statement: Statement) -> bool:
@@ -183,8 +187,12 @@ class AnswerTraits:
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
-        return len(name) >= _LEAST_LABEL and any(
-            each.endswith(name) and _begins_word(each, len(each) - len(name)) for each in self.attributes
+        return any(_ends_with_word(each, name) for each in self.attributes)
+
+    def defines(self, statement: Statement) -> bool:
+        """Whether something is to be explained, and a statement says what it is, does or means."""
+        return bool(self.defined) and any(
+            _ends_with_word(each, name) for name in _subjects(statement) for each in self.defined
         )
 
     def lacks_figure(self, statement: Statement) -> bool:
@@ -202,10 +210,6 @@ class AnswerTraits:
         if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
             return True
         return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
-
-    def gives_reason(self, statement: Statement) -> bool:
-        """Whether a reason is asked for, and a statement gives one."""
-        return self.reason and _REASON.search(statement.text) is not None
 
     def spells_out(self, statement: Statement) -> bool:
         """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
@@ -225,13 +229,30 @@ def _is_within(letters: str, text: str) -> bool:
 
 
 def _attributes(question: str) -> tuple[str, ...]:
-    """What is asked for, folded: "the output form of the report" of "What is …?", each of several."""
-    found = []
-    for matched in _ATTRIBUTE.finditer(question):
-        text = matched["ja"] or matched["en"]
-        ends = [*(part.start() for part in _JOINED_ATTRIBUTES.finditer(text)), len(text)]
-        found += [fold_name(text[:end]) for end in ends]
-    return tuple(filter(None, found))
+    """What is asked for, folded: "the output form of the report" of "What is …?"."""
+    return tuple(filter(None, (fold_name(each["ja"] or each["en"]) for each in _ATTRIBUTE.finditer(question))))
+
+
+def _defined(question: str) -> tuple[str, ...]:
+    """What is to be explained, folded: what the question quotes, else what it asks for."""
+    if not _DEFINITION_ASKED.search(question):
+        return ()
+    named = [_BRACKETS.sub("", _ASPECT.sub("", each)) for each in _attributes(question)]
+    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *named)))
+
+
+def _subjects(statement: Statement) -> set[str]:
+    """What a statement says something of, folded: the first cell of a row, less its number, or a sentence's subject."""
+    found = [matched["subject"]] if (matched := _SUBJECT.match(statement.text)) else []
+    if statement.kind is StatementKind.ROW and statement.cells:
+        label, value = next((each for each in statement.cells if not each[1].isdecimal()), statement.cells[0])
+        found += [label, value, _IN_BRACKETS.sub("", value)]
+    return set(map(fold_name, found))
+
+
+def _ends_with_word(text: str, name: str) -> bool:
+    """Whether a folded text ends with a folded name, as a word of its own."""
+    return len(name) >= _LEAST_LABEL and text.endswith(name) and _begins_word(text, len(text) - len(name))
 
 
 def _begins_word(text: str, place: int) -> bool:

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -56,6 +56,10 @@ class Candidate:
     shown: Mapping[str, Any] | None = field(default=None, compare=False)
     questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
 
+    def with_score(self, score: float) -> "Candidate":
+        """The same row with another score; `replace` takes three times as long."""
+        return Candidate(self.key, self.document_id, self.page_id, self.row_id, score, self.shown, self.questions)
+
 
 def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()) -> tuple[Rescored, ...]:
     """Scores of the first passages for the trace, in the lists that were put into one, too; passages are best first."""
@@ -87,7 +91,7 @@ def rescored(candidates: Iterable[Candidate], scores: Mapping[str, float]) -> li
     union: dict[str, Candidate] = {}
     for candidate in candidates:
         union.setdefault(candidate.key, candidate)
-    return [replace(union[key], score=score) for key, score in ranked(scores)]
+    return [union[key].with_score(score) for key, score in ranked(scores)]
 
 
 def _readable(read: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster
 
 WEIGHTS_ASSET, MAP_ASSET = "ranking_weights", "query_map"
+COVERAGE = "coverage"  # the signal for which the first passages are read
 RERANKER = "reranker"  # the signal that only a configured reranker gives
 TREES_EXTRA = "pip install 'rag-assets[trees]'"
 _WEIGHTS_FILE, _TREES_FILE, _MAP_FILE = "weights.json", "trees.json", "map.npz"
@@ -46,6 +47,7 @@ class Weights:
         identifiers: BM25 of the identifiers in the query alone.
         document: Words and meaning of all passages of its document.
         agreement: The lesser of words and meaning.
+        coverage: Words of the query that the passage and its place hold, of the first passages.
         graph: The walk over the entity graph, where there is one, times what it is worth for the query.
         reranker: The configured reranker's score of the first passages.
     """
@@ -58,6 +60,7 @@ class Weights:
     identifiers: float = 0.0
     document: float = 0.0
     agreement: float = 0.0
+    coverage: float = 0.0
     graph: float = 0.0
     reranker: float = 0.0
 
@@ -66,7 +69,7 @@ class Weights:
         """Itself: the linear part."""
         return self
 
-    @property
+    @cached_property
     def signals(self) -> frozenset[str]:
         """The signals that count."""
         return frozenset(name for name, weight in asdict(self).items() if weight)
@@ -159,7 +162,7 @@ class BoostedWeights:
 
 Scorer: TypeAlias = Weights | BoostedWeights
 SHIPPED: Mapping[str, Weights] = {
-    Granularity.CHUNK: Weights(page=0.1, names=0.1, summary=0.3, graph=1.5),
+    Granularity.CHUNK: Weights(meaning=0.7, summary=0.5, coverage=1.0, graph=1.5),
     Granularity.PAGE: Weights(page=0.3, graph=2.0),
     Granularity.DOCUMENT: Weights(names=0.5, summary=0.3, graph=2.7),
 }

@@ -3,11 +3,12 @@
 | signal | of | passages | pages | documents |
 | --- | --- | --- | --- | --- |
 | words | BM25 of the passage, with title and headings; identifiers weigh most | 1 | 1 | 1 |
-| meaning | cosine of the passage | 0.5 | 0.5 | 0.5 |
-| page | the two above, of all passages of its page | 0.2 | 0.3 | |
+| meaning | cosine of the passage | 0.7 | 0.5 | 0.5 |
+| page | the two above, of all passages of its page | | 0.3 | |
 | names | words of the document's path, rare ones most | | | 0.5 |
-| summary | cosine of the page's summary | | | 0.3 |
-| graph | place in a walk over the entity graph, times `walk_worth` of the query | 2 | 2 | 2.7 |
+| summary | cosine of the page's summary | 0.5 | | 0.3 |
+| coverage | words of the query that the passage and its place hold | 1 | | |
+| graph | place in a walk over the entity graph, times `walk_worth` of the query | 1.5 | 2 | 2.7 |
 
 `identifiers`, `document`, `agreement` and `reranker` (`rag_assets.query.search.ranking_weights`) weigh nothing as
 shipped: what they are worth is learned on a collection, and so may the weights above (`rag_assets.training.ranking`).
@@ -15,13 +16,16 @@ shipped: what they are worth is learned on a collection, and so may the weights 
 Each signal is 1 for the best candidate. Words are divided by the best score, so that a passage which holds the one rare
 word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines
 of one query differ little. The walk finds passages that neither words nor meaning do; its scores fall steeply, so that
-its places count. What a document is about stands in its name and its summaries, what a passage says does not:
-so these two weigh where documents are looked for.
+its places count. For coverage the first passages by the other signals are read: BM25 weighs what is rare in the whole
+collection, so that a passage which repeats the name of the system that is asked about stands before the one that says
+what is asked of it; among the first passages that name is common, and weighs little. What a document is about stands in
+its name, what a passage says does not: so names weigh where documents are looked for.
 
 Source: adding scaled scores: S. Bruch, S. Gai and A. Ingber, An analysis of fusion functions for hybrid retrieval, ACM
 TOIS 42(1), 2023. The weights were chosen over the development sets together; docs/benchmarks.md has the figures.
 """
 
+import heapq
 import math
 import time
 from collections import Counter
@@ -38,18 +42,30 @@ from rag_assets.query.results import TRACED, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max
 from rag_assets.query.search.graph_local import search_graph_local, walk_worth
 from rag_assets.query.search.grouping import Granularity
-from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, at_once, rescored, scored
+from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, Index, at_once, rescored, scored
 from rag_assets.query.search.passages import CANDIDATES, both
-from rag_assets.query.search.ranking_weights import RERANKER, SHIPPED, SIGNALS, QueryMap, Ranking, Scorer, Weights
+from rag_assets.query.search.ranking_weights import (
+    COVERAGE,
+    RERANKER,
+    SHIPPED,
+    SIGNALS,
+    QueryMap,
+    Ranking,
+    Scorer,
+    Weights,
+)
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.store.vectors.store import sql_in
+from rag_assets.text.content_words import content_terms, content_words, held_share
 from rag_assets.text.terms import TermKind, kind_of, query_terms, search_terms
 
 _PLACE_DISCOUNT = 0.5  # of further passages of a page or document, each against the one before
 _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh less: long paths hold more words
 
 
+_READ = 15  # passages whose words are compared with the query's
+_STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _OWN_MEANING = 0.5  # of meaning against words, in what page and document sum up
 _WALK_PLACES = 7  # by which the worth of a passage of the walk falls to a third
 
@@ -79,8 +95,13 @@ class WeightedSearch:
         """
         scorer = self._scorer
         found, signals = _signals(_mapped(request, self._query_map), indexes, trace, scorer.signals)
-        began = time.perf_counter()
         scores, lists = _scored(scorer, found, signals)
+        if COVERAGE in scorer.signals:
+            first = _read(_first(found, scores), indexes.chunks, trace)
+            found = [*{each.key: each for each in (*found, *first)}.values()]
+            signals[COVERAGE] = _coverage(request.text, first)
+            scores, lists = _scored(scorer, found, signals)
+        began = time.perf_counter()
         if RERANKER in scorer.signals and request.reranking is not None:
             signals[RERANKER] = min_max(request.reranking.scores(rescored(found, scores), trace))
             scores, lists = _scored(scorer, found, signals)
@@ -138,11 +159,14 @@ def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: Quer
         StoreError: A published file is gone.
     """
     trace = TraceRecorder()
+    shipped = SHIPPED[Granularity.CHUNK]
     found, signals = _signals(_mapped(request, query_map), indexes, trace, SIGNALS)
+    first = _first(found, _scored(shipped, found, signals)[0])
+    signals[COVERAGE] = _coverage(request.text, _read(first, indexes.chunks, trace))
     passages = tuple(sorted(found, key=lambda each: each.key))
     read = np.empty(0)
     if request.reranking is not None:
-        scores, _ = _scored(SHIPPED[Granularity.CHUNK], found, signals)
+        scores, _ = _scored(shipped, found, signals)
         own = request.reranking.scores(rescored(found, scores), trace)
         signals[RERANKER] = min_max(own)
         read = np.array([own.get(each.key, math.nan) for each in passages])
@@ -200,6 +224,37 @@ def _signals(
     if worth:
         signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(rankings["graph"])}
     return found, signals
+
+
+def _first(found: Sequence[Candidate], scores: _Scores) -> list[Candidate]:
+    """The passages that are read, best first; equal ones by key."""
+    return heapq.nsmallest(_READ, found, key=lambda each: (-scores[each.key], each.key))
+
+
+def _read(found: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> list[Candidate]:
+    """Passages with what is shown of them."""
+    began = time.perf_counter()
+    rows = chunks.shown([each.row_id for each in found if each.shown is None])
+    trace.add("fetch", began, len(rows), index=chunks.name, version=chunks.version)
+    return [replace(each, shown=each.shown or rows[each.row_id]) for each in found]
+
+
+def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
+    """For each passage how many of a question's words it and its place hold, by the best passage.
+
+    Each counts once, and a compound in part; those that few of these passages hold weigh most, so that what all say of
+    the system or the document that is asked about does not tell them apart.
+    """
+    words = list(dict.fromkeys(content_words(keywords(question))))
+    held = np.zeros((len(passages), len(words)))
+    for row, each in enumerate(passages):
+        shown = each.shown or {}
+        terms = content_terms(f"{each.document_id}\n{shown['title']}\n{shown['page_name']}\n{shown['text']}")
+        held[row] = [held_share([word], terms) for word in words]
+    short = np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
+    scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
+    best = float(scores.max(initial=0.0)) or 1.0
+    return {each.key: score / best for each, score in zip(passages, scores.tolist(), strict=True)}
 
 
 def _times(weight: float, scores: Mapping[str, float]) -> dict[str, float]:
