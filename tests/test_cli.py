@@ -94,7 +94,7 @@ def test_ask_quotes_passages_with_their_places(knowledge_base: tuple[Path, Path]
     assert text.startswith("資料の記載:\n- ")
     assert "トークンの有効期限は 3600 秒である。 [1]" in text
     assert sources.splitlines()[0].startswith("[1] specs/token.md")
-    assert result.stderr == "mode weighted, chosen by auto: any other\n"
+    assert result.stderr == "mode weighted, chosen by auto\n"
     assert run(knowledge_base, "ask", "期限", "--mode", "vector").stderr == "mode vector\n"
 
 

@@ -99,10 +99,9 @@ def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
 
 
 def _mode_of(answer: "Answer") -> str:
-    """The mode, and where `auto` chose it, by which rule."""
-    rules = [text for step in answer.trace.steps if step.operation == "choose" for text in step.texts]
-    chosen = [text.removeprefix("rule: ") for text in rules if text.startswith("rule: ")]
-    return f"mode {answer.mode}{f', chosen by auto: {chosen[0]}' if chosen else ''}"
+    """The mode, and whether `auto` chose it."""
+    chosen = any(step.operation == "choose" for step in answer.trace.steps)
+    return f"mode {answer.mode}{', chosen by auto' if chosen else ''}"
 
 
 def _print_sources(answer: "Answer") -> None:

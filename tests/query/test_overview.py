@@ -19,11 +19,12 @@ from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overview import opening, overview
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.scope import Scope
+from rag_assets.query.ask.scope import Scope, scope_of
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.folding import fold_name
 
 MOST_CHARS = 1200
 
@@ -314,3 +315,54 @@ def test_filters_and_the_conversation_narrow_the_whole(sample: KnowledgeBase) ->
 def test_documents_that_nothing_is_known_of_are_not_made_up(sample: KnowledgeBase) -> None:
     answer = sample.ask("What are the main themes of the Shakespeare sonnets?")
     assert not answer.text.startswith("Overview")
+
+
+def test_a_folder_that_nothing_explains_is_told_of(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    rows = [
+        record(DOCUMENTS, document_id=f"s/{folder}/a.md", shard=shard_of(f"s/{folder}/a.md"), folder=f"s/{folder}")
+        for folder in ("IoT-Poly", "クラリア", "reports", "基準")
+    ]
+    write(lake, DOCUMENTS, rows)
+    stored = StoredTables(lake, {DOCUMENTS.name: lake.latest(DOCUMENTS)})
+
+    def meant(question: str, *unexplained: str) -> str | None:
+        scope = scope_of(question, stored, None, whole=False, unexplained=unexplained)
+        return scope.name if scope else None
+
+    assert meant("What is IoT-Poly?", fold_name("IoT-Poly")) == "IoT-Poly"
+    assert meant("クラリアって何？", "クラリア") == "クラリア"
+    assert meant("クラリアって何？") is None, "a passage explains it"
+    assert meant("What is a report?", "reports") is None
+    assert meant("基準とは何ですか", "基準") is None
+
+
+def test_a_document_that_says_nothing_of_itself_is_told_of_by_its_pages(sample: KnowledgeBase, corpus: Corpus) -> None:
+    rows = corpus.stored.read(DOCUMENTS, ["document_id", "folder", "format", "status", "title"]).to_pylist()
+    named = Hit(
+        1,
+        1.0,
+        "s/a.xlsx",
+        "s/a.xlsx#1",
+        1,
+        "受付",
+        "c1",
+        "名前 | 値",
+        "a",
+        Citation("s/a.xlsx", 1, "受付", None, None, "xlsx", "c1"),
+    )
+    other = Hit(
+        2,
+        1.0,
+        "s/a.xlsx",
+        "s/a.xlsx#2",
+        2,
+        "支払",
+        "c2",
+        "期限 | 月末",
+        "a",
+        Citation("s/a.xlsx", 2, "支払", None, None, "xlsx", "c2"),
+    )
+    row = {**rows[0], "document_id": "s/a.xlsx", "folder": "s", "format": "xlsx", "status": "parsed", "title": "a"}
+    found = overview(Scope("s", (row,)), "ja", corpus.stored, lambda *_: [named, other])
+    assert "a.xlsx: シート・ページ: 受付、支払" in [each.text for each in found.sentences]

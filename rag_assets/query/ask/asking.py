@@ -49,10 +49,11 @@ from rag_assets.query.ask.reader import (
     value_of,
 )
 from rag_assets.query.ask.report_levels import reports_to_read
-from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
+from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.scope import scope_of
+from rag_assets.query.ask.statements import statements
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
-from rag_assets.query.ask.wanted import asks_for_several
+from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import parts_of
@@ -200,7 +201,8 @@ class Asking:
         where = retrieval.request.filters.to_sql(chunks.columns)
         allowed = {each.document_id for each in chunks.listed(where, trace)} if where else None
         resolved = with_history(question, history) if history and refers_back(question) else question
-        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question))
+        unexplained = _unexplained(question, retrieval.hits)
+        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
         if scope is None:
             return None
 
@@ -236,7 +238,8 @@ class Asking:
             asks or [Ask(retrieval.question, context, self.similarity, earlier=earlier)], sources
         )
         trace.add("quote", began, len(sentences))
-        return _AnswerParts(plain_sentences(sentences, sources), sources, near=not answers)
+        said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
+        return _AnswerParts(said, sources, near=not answers)
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""
@@ -314,7 +317,7 @@ class Asking:
         assert self.stored is not None
         assert self.indexes.graphs is not None
         began = time.perf_counter()
-        cited_passages = passages_of(statements(answer.text), self.stored, self.indexes.graphs.get())
+        cited_passages = passages_of(referring_statements(answer.text), self.stored, self.indexes.graphs.get())
         chunks = self.indexes.chunks
         wanted = sorted({chunk_id for _, chunk_ids in cited_passages for chunk_id in chunk_ids})
         rows = chunks.having(wanted, retrieval.request.filters.to_sql(chunks.columns), trace)
@@ -372,6 +375,28 @@ def _place(passage: Candidate) -> tuple[int, int]:
     """Page of a passage, and its place there."""
     page = (passage.page_id or "").rpartition("#")[2]
     return int(page) if page.isdecimal() else 0, position(passage.key)
+
+
+def _unexplained(question: str, hits: Sequence[Hit]) -> tuple[str, ...]:
+    """Folded names of what a question wants to have explained, where no passage found does."""
+    traits = AnswerTraits.of(question)
+    if traits.defined and any(traits.defines(each) for hit in hits for each in statements(hit.text)):
+        return ()
+    return traits.defined
+
+
+def _numbered_as_cited(
+    sentences: Sequence[Sentence], sources: Sequence[Source]
+) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
+    """Sentences and their sources, those that are cited first, numbered in the order in which they are."""
+    cited = dict.fromkeys(each.number for sentence in sentences for each in sentence.citations)
+    ordered = sorted(sources, key=lambda each: [*cited].index(each.number) if each.number in cited else len(cited))
+    numbers = {each.number: number for number, each in enumerate(ordered, start=1)}
+    said = [
+        replace(each, citations=tuple(replace(found, number=numbers[found.number]) for found in each.citations))
+        for each in sentences
+    ]
+    return tuple(said), tuple(replace(each, number=numbers[each.number]) for each in ordered)
 
 
 def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -86,6 +86,7 @@ _TEXTS = {
     "kinds": {"ja": "文書の種類（推定、件数）: {kinds}", "en": "Kinds of documents (as classified, counted): {kinds}"},
     "all": {"ja": "全体", "en": "All"},
     "entities": {"ja": "主な語: {names}", "en": "Terms: {names}"},
+    "pages": {"ja": "シート・ページ: {names}", "en": "Sheets or pages: {names}"},
     "named": {"ja": "{name}「{quote}」", "en": "{name} “{quote}”"},
     "one": {"ja": "{label}: {said}", "en": "{label}: {said}"},
     "group": {"ja": "{label}（{count} 件）: {said}", "en": "{label} ({count}): {said}"},
@@ -118,6 +119,7 @@ class _Group:
         said: What they say, the best first.
         entities: Names of what they tell of and others do not, each with a document that it stands in.
         purposes: What they say they are for, the best first.
+        document: The document, of a group of one.
     """
 
     label: str
@@ -126,6 +128,7 @@ class _Group:
     said: Sequence[TypicalSentence]
     entities: Sequence[tuple[str, str]] = ()
     purposes: Sequence[Purpose] = ()
+    document: str = ""
 
 
 _Cited = tuple[Hit, str]
@@ -167,6 +170,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     read = {each.document_id for group in groups for each in group.said}
     read |= {document for group in groups for _, document in group.entities}
     read |= {each.document_id for group in groups for each in group.purposes}
+    read |= {group.document for group in groups if group.document}
     writer = _Writer(language, passages_of(named, read))
     counts = _text("count", language).format(
         scope=f"{_plain(scope.name)}: " if scope.name else "",
@@ -224,6 +228,7 @@ def _groups(
             words.telling(held, scope.asked, one_each=not few, purposeful=True),
             entities[:MOST],
             spoken_for[held],
+            next(iter(held)) if len(held) == 1 else "",
         )
         for (label, held), entities in zip(parted, told, strict=True)
     ]
@@ -332,6 +337,10 @@ class _Writer:
             stated = [self._stated(_called(group, quoted[0]), said) for said, quoted in quotes]
             parts += [" ".join(stated)] * bool(stated)
             cited += [quoted for _, quoted in quotes]
+        if not parts:
+            pages = self._pages(group.document)
+            parts += [_text("pages", self._language).format(names=_joined(list(pages), self._language))] * bool(pages)
+            cited += list(pages.values())
         template = _text("group" if group.count > 1 else "one", self._language)
         return self._add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
 
@@ -362,6 +371,15 @@ class _Writer:
             if hit is not None and fits and stands_in(quote, hit.text):
                 room -= len(quote)
                 yield quote if quote == text else f"{quote}…", (hit, quote)
+
+    def _pages(self, document: str) -> dict[str, _Cited]:
+        """Names of the first sheets or pages of a document, with the beginning of each."""
+        first = {_plain(hit.page_name): hit for hit, _ in reversed(self._hits.get(document, ())) if hit.page_name}
+        lengths = accumulate(len(name) + 1 for name in reversed(first))
+        named = [name for name, length in zip(reversed(first), lengths, strict=True) if length <= _NAMES_CHARS]
+        quotes = {name: cut(one_line(first[name].text), _STATEMENT_CHARS) for name in named[:_CITED]}
+        found = {name: (first[name], quote) for name, quote in quotes.items() if stands_in(quote, first[name].text)}
+        return {**dict.fromkeys(named, next(iter(found.values()))), **found} if found else {}
 
     def _beginning(self, document: str) -> _Cited | None:
         """The first words of a document."""

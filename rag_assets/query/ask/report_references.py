@@ -48,7 +48,7 @@ class ReferringStatement:
     relationships: frozenset[int]
 
 
-def statements(text: str) -> list[ReferringStatement]:
+def referring_statements(text: str) -> list[ReferringStatement]:
     """An answer, part by part; parts without a reference stand for themselves."""
     found: list[ReferringStatement] = []
     for line in filter(None, map(str.strip, text.splitlines())):

@@ -20,7 +20,8 @@ from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.content_words import content_terms, content_words, held_share
-from rag_assets.text.scripts import KANJI, KATAKANA
+from rag_assets.text.folding import fold_name
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
 
 _READ_CHARS = 1000  # of a longer question the beginning is read
 _LEAST_SHARE = 0.4  # of the weight of a question's words, from which documents are those it names
@@ -48,6 +49,11 @@ _NO_NAME = re.compile(
 _NUMBERED = re.compile(r"^\d+[_\-. ]+")
 _GENERIC_FOLDER = re.compile(
     r"docs?|documents?|data|files?|folder|src|doc[xs]?|xlsx?|pdf|archive|資料|文書|ドキュメント|\d+", re.IGNORECASE
+)
+# what may be asked about, beside a folder that is called so
+_COMMON_NAME = re.compile(
+    rf"[{KANJI}{HIRAGANA}]{{1,4}}|reports?|specs?|specifications?|notes?|minutes|manuals?|guides?|designs?|tests?|images?|samples?"
+    r"|examples?|common|old|new|misc|others?|requirements?|meetings?|projects?|policies|policy|rules?|templates?|forms?",
 )
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
@@ -118,7 +124,14 @@ class Scope:
     folders: tuple[str, ...] = ()
 
 
-def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | None, *, whole: bool) -> Scope | None:
+def scope_of(
+    question: str,
+    stored: StoredTables,
+    allowed: Collection[str] | None,
+    *,
+    whole: bool,
+    unexplained: Collection[str] = (),
+) -> Scope | None:
     """The documents that a question about the whole, or about a part that it names, means.
 
     Args:
@@ -127,6 +140,8 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
         allowed: Documents that filters let through; None for all.
         whole: Whether its words ask for the whole. One that asks in general for what a folder is called, or documents
             together, and names nothing else, is meant, too.
+        unexplained: Folded names of what is to be explained and is nowhere: a folder that is called so is meant, but
+            for common words.
 
     Returns:
         None where that is not asked, or where it names something that no documents, or a single one, are about.
@@ -135,13 +150,18 @@ def scope_of(question: str, stored: StoredTables, allowed: Collection[str] | Non
         StoreError: A published file is gone.
     """
     text = unicodedata.normalize("NFKC", question[:_READ_CHARS])[:_READ_CHARS]
-    if not whole and not _asks_of_a_part(text):
+    asks_in_general = whole or _asks_of_a_part(text)
+    if not asks_in_general and not unexplained:
         return None
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
     rows = [row for row in rows if allowed is None or row["document_id"] in allowed]
+    sought = [each for each in unexplained if not _COMMON_NAME.fullmatch(each) and not _GENERIC_FOLDER.fullmatch(each)]
+    called = {part for row in rows for part in row["folder"].split("/") if fold_name(part) in sought}
+    if called:
+        return Scope(min(called), tuple(_in_folder(min(called), rows)))
     if not whole:
-        return _part(text, rows)
+        return _part(text, rows) if asks_in_general else None
     name, rest = _folder_name(text)
     if name and (chosen := _in_folder(name, rows)):
         return Scope(name, tuple(chosen))

@@ -235,7 +235,7 @@ def _attributes(question: str) -> tuple[str, ...]:
 
 def _defined(question: str) -> tuple[str, ...]:
     """What is to be explained, folded: what the question quotes, else what it asks for."""
-    if not _DEFINITION_ASKED.search(question):
+    if not _DEFINITION_ASKED.search(question) or _SHORT_FORM_ASKED.search(question):
         return ()
     named = [_BRACKETS.sub("", _ASPECT.sub("", each)) for each in _attributes(question)]
     return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *named)))
