@@ -508,3 +508,16 @@ def test_a_numbered_heading_in_the_type_of_the_text_stands_by_itself() -> None:
         "カードは用途に応じて十種類にまとめる。カードの上部には名前を、下部には特徴を記す。",
         "2.2 利用者が入力した値を確かめる画面",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2.5 GBのメモリを使う場合", "は設定を変える必要がある。そのときは管理者に連絡する。"),
+        ("10.1 確認画面に表示され", "る項目の一覧と、その並び順を定める表を次に示すものとする。"),
+        ("3.14 を円周率として用い", "るものとする。それより細かい値は、要求されるまで用いない。"),
+    ],
+)
+def test_a_line_that_goes_on_is_no_heading(first: str, second: str) -> None:
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
+    assert [block.text for block in page_read.blocks] == [first + second]

@@ -13,6 +13,8 @@ WRITTEN = {
     "㻵㼛㼀䞉䝫䝸䞊䠄㻝䠅": "IoT・ポリー（1）",
     "䛂㡰␒䛃䛆ཧ⪃䛇": "「順番」【参考】",
     "タィ᭩䛻䛴䛔䛶䠖䠍䠊": "設計書について：１．",
+    "カード䛾ポリー䛻つ䛔䛶": "カードのポリーについて",
+    "2䛾倍数でも7䛾倍数で䛿ない": "2の倍数でも7の倍数ではない",
 }
 PART = "奈良先端科学技術大学㝔大学䛾演習用䜹䞊䝗䛾上㒊"  # of a font that has its other characters right
 
@@ -40,6 +42,7 @@ def test_another_font_of_the_page_stays_as_it_is() -> None:
     "text",
     [
         "㐂寿司と㐂多方の㐂びを伝えるこの店は、昔からの町並みに建つ。",  # rare ideographs in a name
+        "㑇㑊㕮㘎㙍",
         "தமிழ் மொழி",
         "ภาษาไทย",
         "한국어 문서입니다",
@@ -50,6 +53,10 @@ def test_another_font_of_the_page_stays_as_it_is() -> None:
 )
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert restored(text) == text
+
+
+def test_a_font_of_rare_ideographs_alone_stays_as_it_is() -> None:
+    assert restored("㐂㐂㐂寿司の店は", "bbbaaaaa") == "㐂㐂㐂寿司の店は"
 
 
 def test_numbers_beyond_those_known_stay() -> None:

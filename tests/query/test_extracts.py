@@ -460,8 +460,19 @@ def test_words_that_look_like_figures_are_none(question: str, text: str) -> None
     assert not extracts([Ask(question)], [source(text)])[1]
 
 
-def test_a_figure_of_the_unit_that_is_asked_for_answers() -> None:
-    assert extracts([Ask("動作に必要なメモリは何GBですか")], [source("動作に必要なメモリは8GBである。")])[1]
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("動作に必要なメモリは何GBですか", "動作に必要なメモリは8GBである。"),
+        ("動作に必要なメモリは何GBですか", "動作に必要なメモリは8ギガバイトである。"),
+        ("ディスク容量は何MBですか", "ディスク容量は1GBである。"),
+        ("利用料金はいくらですか", "利用料金は5万元である。"),
+        ("待機時間は何分ですか", "待機時間は十分とする。"),
+        ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限は設けない。"),
+    ],
+)
+def test_figures_in_other_units_and_words_answer(question: str, text: str) -> None:
+    assert extracts([Ask(question)], [source(text)])[1]
 
 
 def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
@@ -470,3 +481,12 @@ def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
     assert not extracts([Ask("ダークモードの画面の背景色のRGBをいくつと定めていますか")], [source(text)])[1]
     named = source(text, document="ダークモード.xlsx")
     assert extracts([Ask("ダークモードの画面の背景色のRGBをいくつと定めていますか")], [named])[1]
+
+
+def test_empty_cells_keep_their_place() -> None:
+    table = (
+        "No | 論理名 | 桁 |  | NOT NULL | 主キー | 説明\n1 | コード | 20 | 0 | 〇 | 〇 | 一意\n"
+        "2 | 番号 | 4 | 0 | 〇 |  | 連番\n |  | 予備 |  |  |  | 未使用"
+    )
+    (first, *_) = quoted("番号は主キーですか", table)
+    assert first.text == "No: 2 | 論理名: 番号 | 桁: 4 | 0 | NOT NULL: 〇 | 説明: 連番"

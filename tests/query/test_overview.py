@@ -15,6 +15,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
+from rag_assets.query.ask import asking
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overview import opening, overview
@@ -335,6 +336,27 @@ def test_a_folder_that_nothing_explains_is_told_of(tmp_path: Path) -> None:
     assert meant("クラリアって何？") is None, "a passage explains it"
     assert meant("What is a report?", "reports") is None
     assert meant("基準とは何ですか", "基準") is None
+
+
+@pytest.mark.parametrize(
+    ("question", "hit", "expected"),
+    [
+        ("What is Cralia?", "The members of Cralia pay a fee.", ("cralia",)),
+        ("Craliaとは何ですか", "Craliaの会員は会費を払う。", ("cralia",)),
+        ("Craliaとは何ですか", "Craliaは、作品を頼む人と作る人を結ぶサービスである。", ()),
+        ("What is Cralia?", "Cralia is a service.", ()),
+        ("What is the budget for 2025?", "The budget for 2025 is 10 million yen.", ()),
+        ("What is the API for login?", "POST /login", ()),
+        ("Craliaの会費はいくらですか", "会費は千円である。", ()),
+    ],
+)
+def test_only_what_nothing_explains_and_is_all_that_is_asked(
+    question: str, hit: str, expected: tuple[str, ...]
+) -> None:
+    found = Hit(
+        1, 1.0, "s/a.md", "s/a.md#1", 1, None, "c1", hit, "a", Citation("s/a.md", 1, None, None, None, "md", "c1")
+    )
+    assert asking._unexplained(question, [found]) == expected
 
 
 def test_a_document_that_says_nothing_of_itself_is_told_of_by_its_pages(sample: KnowledgeBase, corpus: Corpus) -> None:

@@ -1,6 +1,7 @@
 """Mode `weighted`: what each of its signals does to the order, over LanceDB."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from query_data import BagOfWordsEmbedder, chunk, make_base, summary, table
 
 from rag_assets.contracts.tables import CHUNK_INDEX, EMBEDDED_TEXT, SUMMARY_INDEX
 from rag_assets.query import Filters, KnowledgeBase
+from rag_assets.query.search.grouping import Granularity
+from rag_assets.query.search.ranking_weights import SHIPPED, Ranking, Weights
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.terms import TermKind, kind_of
 
@@ -91,7 +94,13 @@ def test_only_the_first_passages_are_read_for_their_words(tmp_path: Path, embedd
     (fused,) = (step for step in found.trace.steps if step.operation == "fuse")
     place = fused.texts.index("coverage")
     assert [each.lists[place] is not None for each in fused.scores] == [True] * 15 + [False] * (len(fused.scores) - 15)
-    assert (each.score for each in found.hits[:15])
+
+
+def test_weights_of_zero_leave_no_passage_without_a_score(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    base = made(tmp_path, embedder)
+    learned = {**SHIPPED, Granularity.CHUNK: Weights(meaning=0.0, coverage=1.0)}
+    found = base.variant(replace(base.options, ranking=Ranking(learned))).search("支払の期限", "weighted", 3)
+    assert "支払" in found.hits[0].text
 
 
 def test_names_and_summaries_weigh_where_documents_are_looked_for(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:

@@ -13,13 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 
-_NUMBERS = (0x3400, 0x485A)  # that tell a font of numbers: rare ideographs, of which no text consists
+_NUMBERS = (
+    0x46B8,
+    0x478A,
+)  # of kana and punctuation, which tell a font of numbers: of these ideographs no text consists
 _LEAST_NUMBERS = 3
-_LEAST_SHARE = 0.2  # of the characters of a font beyond Latin
 _IDEOGRAPHS = (0x4E00, 0x9FFF)
 _FIRST_NUMBER = 0x0B4D  # of an ideograph
 _LAST_NUMBERED = 0x9AD8  # 高; what number later ones have is not known
 _FIRST_OF_PART = 0x3130  # of the numbers in a font that has its other characters right
+_ODD = (_FIRST_NUMBER, 0x1FFF)  # numbers of ideographs, and else letters of no script beside Japanese
 _RANGES = (  # first number, first character, how many
     (0x3ECC, 0x20, 0x5F),  # ASCII
     (0x421C, 0x203B, 1),  # ※
@@ -40,28 +43,22 @@ def with_characters(codes: Sequence[int], font_of: Callable[[int], Hashable]) ->
         codes: Unicode as the file gives it.
         font_of: What tells the font of a place in them from others; asked for only where there may be numbers.
     """
-    if sum(_is_number(code) for code in codes) < _LEAST_NUMBERS:
+    if sum(_NUMBERS[0] <= code <= _NUMBERS[1] for code in codes) < _LEAST_NUMBERS:
         return codes
     fonts = [font_of(place) for place in range(len(codes))]
     held: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for code, font in zip(codes, fonts, strict=True):
-        held[font].update({"wide": code >= _FIRST_NUMBER, "number": _is_number(code), "ideograph": _is_ideograph(code)})
-    first: dict[Hashable, int] = {}
-    for font, counts in held.items():
-        if counts["number"] >= max(_LEAST_NUMBERS, _LEAST_SHARE * counts["wide"]):
-            first[font] = _FIRST_OF_PART if counts["ideograph"] else _FIRST_NUMBER
+        kinds = {"number": _NUMBERS, "odd": _ODD, "ideograph": _IDEOGRAPHS}
+        held[font].update(kind for kind, (first, last) in kinds.items() if first <= code <= last)
+    first = {
+        font: _FIRST_NUMBER if counts["odd"] and not counts["ideograph"] else _FIRST_OF_PART
+        for font, counts in held.items()
+        if counts["number"] >= _LEAST_NUMBERS
+    }
     return [
         _character(code) if font in first and code >= first[font] else code
         for code, font in zip(codes, fonts, strict=True)
     ]
-
-
-def _is_number(code: int) -> bool:
-    return _NUMBERS[0] <= code <= _NUMBERS[1]
-
-
-def _is_ideograph(code: int) -> bool:
-    return _IDEOGRAPHS[0] <= code <= _IDEOGRAPHS[1]
 
 
 def _character(number: int) -> int:

@@ -12,7 +12,7 @@ from rag_assets.parsing.pdf.lines import Line
 from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.tables import repeat_headers
-from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, ITEM_LETTERS, KATAKANA_LETTERS
+from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 
 _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
@@ -32,9 +32,12 @@ _NUMBERED_HEADING = re.compile(
     r"|\d{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
     re.IGNORECASE,
 )
-_SECTION_NUMBER = re.compile(r"(?:\d{1,2}[.．])+\d{1,2}[.．]?\s+\D")
+_SECTION_NUMBER = re.compile(
+    rf"(?:\d{{1,2}}[.．])+\d{{1,2}}[.．]?\s+(?:[{IDEOGRAPHS}{KATAKANA_LETTERS}]|[A-Z][a-z])"
+)  # no amount
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _GOES_ON = re.compile("[、，,をはがにのとでもや]$")
+_GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
     r"|別?[表図图]\s*\d+(?:[-－.．]\d+)*[\s.：:．　])",
@@ -186,7 +189,8 @@ def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
     if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
         return True
     if below_section and (
-        _SECTION_NUMBER.match(line.text) or (room > _HEADING_ROOM * line.size and not _GOES_ON.search(last.text))
+        _SECTION_NUMBER.match(line.text)
+        or (room > _HEADING_ROOM * line.size and not _GOES_ON.search(last.text) and not _GOING_ON.match(line.text))
     ):
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:

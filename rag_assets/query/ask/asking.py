@@ -62,9 +62,10 @@ from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
-from rag_assets.query.search.rewriting_rules import referred, refers_back, with_history
+from rag_assets.query.search.rewriting_rules import keywords, referred, refers_back, with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import estimate_tokens
 
@@ -378,11 +379,11 @@ def _place(passage: Candidate) -> tuple[int, int]:
 
 
 def _unexplained(question: str, hits: Sequence[Hit]) -> tuple[str, ...]:
-    """Folded names of what a question wants to have explained, where no passage found does."""
-    traits = AnswerTraits.of(question)
-    if traits.defined and any(traits.defines(each) for hit in hits for each in statements(hit.text)):
+    """The folded name of what a question wants to have explained, where it asks nothing else and no passage does."""
+    traits, name = AnswerTraits.of(question), fold_name(keywords(question))
+    if name not in traits.defined or any(traits.defines(each) for hit in hits for each in statements(hit.text)):
         return ()
-    return traits.defined
+    return (name,)
 
 
 def _numbered_as_cited(

@@ -59,6 +59,7 @@ _SPOKEN_FOR = 8  # documents of a group that one of them may speak for
 _LEAST_THEMED = 12  # documents in one folder, from which themes are told of
 _THEMES_OF = 60  # entities that may be a theme
 _LEFT_CHARS = 200  # for folders that are only named
+_PAGES = 5  # of a document that nothing else is said of
 _STATEMENTS = 6  # of all groups together, but one of each
 _LEAST_CLASSIFIED = 0.4  # share of documents whose kind is known, from which kinds are named
 _LEAST_KIND = 0.04  # share of documents from which a kind is named
@@ -374,12 +375,12 @@ class _Writer:
 
     def _pages(self, document: str) -> dict[str, _Cited]:
         """Names of the first sheets or pages of a document, with the beginning of each."""
-        first = {_plain(hit.page_name): hit for hit, _ in reversed(self._hits.get(document, ())) if hit.page_name}
-        lengths = accumulate(len(name) + 1 for name in reversed(first))
-        named = [name for name, length in zip(reversed(first), lengths, strict=True) if length <= _NAMES_CHARS]
-        quotes = {name: cut(one_line(first[name].text), _STATEMENT_CHARS) for name in named[:_CITED]}
-        found = {name: (first[name], quote) for name, quote in quotes.items() if stands_in(quote, first[name].text)}
-        return {**dict.fromkeys(named, next(iter(found.values()))), **found} if found else {}
+        found: dict[str, _Cited] = {}
+        for hit, _ in self._hits.get(document, ()):
+            name, quote = _plain(hit.page_name or ""), cut(one_line(hit.text), _STATEMENT_CHARS)
+            if name and name not in found and len(found) < _PAGES and stands_in(quote, hit.text):
+                found[name] = hit, quote
+        return found
 
     def _beginning(self, document: str) -> _Cited | None:
         """The first words of a document."""

@@ -74,7 +74,7 @@ _PART = re.compile(
 )
 # what a folder may be asked by the very name that it has
 _PART_OF_FOLDER = re.compile(
-    r"の概要|には?何が(?:書|載|入|含|あ)|(?:フォルダー?|ディレクトリ)を\S{0,6}(?:説明|紹介)"
+    r"の概要|には?何が(?:書|載|入|含|あ)|(?:フォルダー?|ディレクトリ)(?:を|について|のこと)\S{0,6}(?:説明|紹介|教え)"
     r"|\bcontains?\b|\bin (?:the )?\S{1,60} folder\b",
     re.IGNORECASE,
 )
@@ -144,7 +144,8 @@ def scope_of(
             for common words.
 
     Returns:
-        None where that is not asked, or where it names something that no documents, or a single one, are about.
+        None where that is not asked, or where it names something that no documents, or, unless a folder is called so, a
+        single one, are about.
 
     Raises:
         StoreError: A published file is gone.
@@ -156,10 +157,8 @@ def scope_of(
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
     rows = [row for row in rows if allowed is None or row["document_id"] in allowed]
-    sought = [each for each in unexplained if not _COMMON_NAME.fullmatch(each) and not _GENERIC_FOLDER.fullmatch(each)]
-    called = {part for row in rows for part in row["folder"].split("/") if fold_name(part) in sought}
-    if called:
-        return Scope(min(called), tuple(_in_folder(min(called), rows)))
+    if not whole and (folder := _folder_explained(unexplained, rows)):
+        return Scope(folder, tuple(_in_folder(folder, rows)))
     if not whole:
         return _part(text, rows) if asks_in_general else None
     name, rest = _folder_name(text)
@@ -180,6 +179,13 @@ def scope_of(
     if len(named) < 2 or (everything and share < _SURELY):
         return Scope("", tuple(rows), asked) if everything and rows else None
     return _scope(_completed(named, rows), rows, asked, words)
+
+
+def _folder_explained(unexplained: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
+    """The folder that is called by a name that nothing explains, and that is no common word; else nothing."""
+    sought = {each for each in unexplained if not _COMMON_NAME.fullmatch(each) and not _GENERIC_FOLDER.fullmatch(each)}
+    parts = sorted({part for row in rows for part in row["folder"].split("/")}) if sought else []
+    return next((part for part in parts if fold_name(_folded(part)) in sought), "")
 
 
 def _asks_of_a_part(text: str) -> bool:

@@ -31,6 +31,7 @@ _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
+_CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
@@ -183,7 +184,7 @@ class _StatementReader:
 
     def _row(self, line: str) -> Iterator[Statement]:
         self._gather(line)
-        values = line.split(_CELL)
+        values = [value.strip() for value in _CELL_END.split(line)]
         pairs = [_PAIR.match(value) for value in values]
         if sum(pair is not None for pair in pairs) * 2 > len(values):
             cells = [

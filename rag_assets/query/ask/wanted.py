@@ -44,7 +44,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
-    r"(?!一時(?:的|停止|保存|ファイル)|十分|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
+    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
     r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
     r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
@@ -98,7 +98,8 @@ _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
 )
 _MONEY = re.compile(
-    r"円|[$¥€￥£]|ドル|ユーロ|\d\s?元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
+    r"円|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
+    re.IGNORECASE,
 )
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
@@ -117,6 +118,7 @@ _ASKING = re.compile(
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
+_BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
@@ -281,6 +283,8 @@ def _counts(statement: Statement, unit: str) -> bool:
     """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
     if unit == _OF_CLOCK:
         return _CLOCK.search(unicodedata.normalize("NFKC", statement.text)) is not None
+    if unit.endswith("B"):
+        return _BYTES.search(unicodedata.normalize("NFKC", statement.text)) is not None
     return bool(
         re.search(
             rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)

@@ -95,12 +95,11 @@ class WeightedSearch:
         """
         scorer = self._scorer
         found, signals = _signals(_mapped(request, self._query_map), indexes, trace, scorer.signals)
-        scores, lists = _scored(scorer, found, signals)
         if COVERAGE in scorer.signals:
-            first = _read(_first(found, scores), indexes.chunks, trace)
+            first = _read(_first(scorer, found, signals), indexes.chunks, trace)
             found = [*{each.key: each for each in (*found, *first)}.values()]
             signals[COVERAGE] = _coverage(request.text, first)
-            scores, lists = _scored(scorer, found, signals)
+        scores, lists = _scored(scorer, found, signals)
         began = time.perf_counter()
         if RERANKER in scorer.signals and request.reranking is not None:
             signals[RERANKER] = min_max(request.reranking.scores(rescored(found, scores), trace))
@@ -152,7 +151,8 @@ class RankingSignals:
 
 
 def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: QueryMap | None) -> RankingSignals:
-    """All signals of the passages that mode `weighted` ranks; the reranker reads the first by the shipped weights.
+    """All signals of the passages that mode `weighted` ranks; the first by the shipped weights are read, and by the
+    reranker.
 
     Raises:
         ModelError: The reranker failed.
@@ -161,8 +161,7 @@ def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: Quer
     trace = TraceRecorder()
     shipped = SHIPPED[Granularity.CHUNK]
     found, signals = _signals(_mapped(request, query_map), indexes, trace, SIGNALS)
-    first = _first(found, _scored(shipped, found, signals)[0])
-    signals[COVERAGE] = _coverage(request.text, _read(first, indexes.chunks, trace))
+    signals[COVERAGE] = _coverage(request.text, _read(_first(shipped, found, signals), indexes.chunks, trace))
     passages = tuple(sorted(found, key=lambda each: each.key))
     read = np.empty(0)
     if request.reranking is not None:
@@ -226,8 +225,9 @@ def _signals(
     return found, signals
 
 
-def _first(found: Sequence[Candidate], scores: _Scores) -> list[Candidate]:
+def _first(scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Scores]) -> list[Candidate]:
     """The passages that are read, best first; equal ones by key."""
+    scores = dict(zip((each.key for each in found), scorer.scores(_values(found, signals)).tolist(), strict=True))
     return heapq.nsmallest(_READ, found, key=lambda each: (-scores[each.key], each.key))
 
 
@@ -249,7 +249,7 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
     held = np.zeros((len(passages), len(words)))
     for row, each in enumerate(passages):
         shown = each.shown or {}
-        terms = content_terms(f"{each.document_id}\n{shown['title']}\n{shown['page_name']}\n{shown['text']}")
+        terms = content_terms(f"{each.document_id}\n{shown['title']}\n{shown['page_name'] or ''}\n{shown['text']}")
         held[row] = [held_share([word], terms) for word in words]
     short = np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
     scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))

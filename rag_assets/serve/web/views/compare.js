@@ -107,7 +107,7 @@ function contents(state, columns) {
 }
 
 const passages = (state) =>
-  state.found?.hits ?? state.found?.sources.map((each) => ({ ...each, rank: each.number })) ?? [];
+  state.found?.hits ?? state.found?.sources.toSorted((one, other) => one.rank - other.rank) ?? [];
 
 /** Which other modes found the same passage. */
 function elsewhere(hit, state, columns) {
