@@ -112,7 +112,7 @@ def signals_of(home: Home) -> tuple[str, ...]:
 def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longer_helps(
     asked: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = ("words", "meaning", "page", "names", "summary")
+    shipped = ("words", "meaning", "summary", "coverage")
     assert signals_of(asked) == shipped
     said = run(asked, "train", "ranking").output
     assert "learned from 20 questions" in said
