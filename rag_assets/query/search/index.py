@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -208,6 +208,11 @@ class Index:
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """The columns that are shown, by row id."""
         return self.values(row_ids, SHOWN)
+
+    def read(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """Rows with what is shown of them."""
+        rows = self.shown([each.row_id for each in found if each.shown is None])
+        return [each if each.shown is not None else replace(each, shown=rows[each.row_id]) for each in found]
 
     @_readable
     def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, Any]]:

@@ -54,11 +54,9 @@ class Reranking:
 
     def _ordered(self, found: Sequence[Candidate], trace: TraceRecorder) -> list[Candidate]:
         """The candidates that the model reads, with what is shown of them, by falling score of the model, then key."""
-        read = list(found[: self.count])
+        read = self.passages.read(found[: self.count])
         if not read:
             return []
-        rows = self.passages.shown([passage.row_id for passage in read if passage.shown is None])
-        read = [replace(passage, shown=passage.shown or rows[passage.row_id]) for passage in read]
         began = time.perf_counter()
         new = [candidate for candidate in read if candidate.key not in self._scores]
         if new:

@@ -234,9 +234,9 @@ def _first(scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Sc
 def _read(found: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> list[Candidate]:
     """Passages with what is shown of them."""
     began = time.perf_counter()
-    rows = chunks.shown([each.row_id for each in found if each.shown is None])
-    trace.add("fetch", began, len(rows), index=chunks.name, version=chunks.version)
-    return [replace(each, shown=each.shown or rows[each.row_id]) for each in found]
+    read = chunks.read(found)
+    trace.add("fetch", began, len(read), index=chunks.name, version=chunks.version)
+    return read
 
 
 def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
