@@ -70,10 +70,10 @@ SEARCH_MODES = (
         WEIGHTED_MODE,
         {"en": "All that speaks for a passage", "ja": "総合"},
         {
-            "en": "words, identifiers, meaning, page and, where it helps, the entity graph in one score; for "
-            "documents, also names and summaries",
-            "ja": "語・識別子・意味・ページと、役に立つときはエンティティグラフを一つの得点にまとめる。"
-            "文書を探すときは名前と要約も",
+            "en": "words, identifiers, meaning, summaries and, where it helps, the entity graph in one score; for "
+            "documents, also names",
+            "ja": "語・識別子・意味・要約と、役に立つときはエンティティグラフを一つの得点にまとめる。"
+            "文書を探すときは名前も",
         },
         "suits most questions",
     ),
