@@ -85,7 +85,7 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._owes_since is not None and len(data) > self._limits.header_bytes and not self._holds_head(data):
+        if self.conn.their_state is h11.IDLE and self._is_too_large(data):
             self.transport.write(_TOO_LARGE)
             self.transport.close()
             return
@@ -114,10 +114,13 @@ class _Connection(H11Protocol):
         if self._look is not None:
             self._look.cancel()
 
-    def _holds_head(self, data: bytes) -> bool:
-        """Whether the head of a request ends within its limit; h11 looks only at heads that are not complete."""
-        start = data[: self._limits.header_bytes]
-        return b"\r\n\r\n" in start or b"\n\n" in start
+    def _is_too_large(self, data: bytes) -> bool:
+        """Whether the head of a request goes beyond its limit with these bytes: h11 takes one whose end has come."""
+        head = self.conn.trailing_data[0] + data
+        if len(head) <= self._limits.header_bytes:
+            return False
+        start = head[: self._limits.header_bytes]
+        return b"\r\n\r\n" not in start and b"\n\n" not in start
 
     def _make_room(self) -> bool:
         """Cut off the oldest other connection that serves no request."""

@@ -87,6 +87,7 @@ def announce(opened: socket.socket, say: Callable[[str], None], path: str = "") 
     address = address_of(opened) + path
 
     def ready(problem: str | None) -> None:
+        opened.listen(_BACKLOG)  # who comes from now on waits until the server accepts
         say(address if problem is None else f"{address} ({problem})")
 
     return ready

@@ -126,6 +126,21 @@ def test_a_long_head_that_comes_at_once_is_refused(guarded: RunningServer) -> No
         assert client.recv(1 << 16).startswith(b"HTTP/1.1 431")
 
 
+@pytest.mark.parametrize("answered_before", [False, True])
+def test_a_long_head_whose_end_comes_later_is_refused(guarded: RunningServer, answered_before: bool) -> None:
+    with connected(httpx.URL(guarded.url).port or 0) as client:
+        if answered_before:
+            client.sendall(BEGUN + b"\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += client.recv(1 << 16)
+            assert answer.startswith(b"HTTP/1.1 200")
+        client.sendall(BEGUN + b"x" * 60_000)
+        time.sleep(0.3)  # the server has read it
+        client.sendall(b"x" * 40_000 + b"\r\n\r\n")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 431")
+
+
 @pytest.mark.parametrize("path", ["/mcp%0a", "/metrics%0A", "/api/v1/documents%0a", "/%00", "/mcp%7f"])
 def test_paths_that_routes_read_otherwise_than_the_guard_are_refused(guarded: RunningServer, path: str) -> None:
     for method in ("GET", "POST"):
