@@ -85,6 +85,7 @@ _TEXTS = {
     "folders": {"ja": "ほかのフォルダー（件数）: {folders}", "en": "Other folders (documents): {folders}"},
     "unread": {"ja": "。読み取れなかった文書 {count} 件", "en": ". Not readable: {count}"},
     "kinds": {"ja": "文書の種類（推定、件数）: {kinds}", "en": "Kinds of documents (as classified, counted): {kinds}"},
+    "other_kinds": {"ja": "その他・不明", "en": "other or not known"},
     "all": {"ja": "全体", "en": "All"},
     "entities": {"ja": "主な語: {names}", "en": "Terms: {names}"},
     "pages": {"ja": "シート・ページ: {names}", "en": "Sheets or pages: {names}"},
@@ -185,8 +186,10 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         writer.tell_purpose(scope.name, groups)
     writer.tell(counts, examples)
     if kinds:
-        listed = _counts([(kind, len(held)) for kind, held in kinds], language)
-        writer.tell(_text("kinds", language).format(kinds=listed), examples)
+        listed = [(kind, len(held)) for kind, held in kinds[:_COUNTED]]
+        if others := len(documents) - sum(count for _, count in listed):
+            listed.append((_text("other_kinds", language), others))
+        writer.tell(_text("kinds", language).format(kinds=_counts(listed, language, len(listed))), examples)
     labels = {_first_folder(group) for group in groups}
     writer.leave_room_for([folder for folder in counted_folders if folder[0] not in labels])
     told_of = {
