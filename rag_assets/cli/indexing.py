@@ -15,7 +15,7 @@ from rag_assets.cli.progress import ProgressDisplay, progress_display
 from rag_assets.contracts.causes import DocumentStatus
 
 if TYPE_CHECKING:
-    from rag_assets.parsing.incomplete import IncompleteDocument
+    from rag_assets.parsing.records import IncompleteDocument
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.plan import Plan
     from rag_assets.pipeline.repair import Repair
@@ -226,7 +226,7 @@ def _all_shards(home: "Home", changes: "Changes") -> tuple[str, ...]:
 
 
 def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
-    from rag_assets.parsing.incomplete import incomplete_documents
+    from rag_assets.parsing.records import incomplete_documents
     from rag_assets.pipeline.measuring import gate_notes
 
     changes = indexing.changes
@@ -401,7 +401,7 @@ def _print_plan(made: "Plan") -> None:
 
 def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Documents that are not indexed, and those that are kept as they were because they can no longer be read."""
-    from rag_assets.parsing.incomplete import document_failures
+    from rag_assets.parsing.records import document_failures
 
     failures = document_failures(home.lake)
     lost = [row for row in failures if row["status"] == DocumentStatus.UNREADABLE]
@@ -452,7 +452,7 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 @click.pass_context
 def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone, failed and damaged, without doing anything about it."""
-    from rag_assets.parsing.incomplete import incomplete_documents
+    from rag_assets.parsing.records import incomplete_documents
     from rag_assets.pipeline.freshness import by_reason, changes_to_index, stale_steps
     from rag_assets.pipeline.repair import Repair
 

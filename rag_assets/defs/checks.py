@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, TABLES
-from rag_assets.parsing.incomplete import document_failures, incomplete_documents
+from rag_assets.parsing.records import document_failures, incomplete_documents
 from rag_assets.pipeline.freshness import all_stand_ins
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.steps import Step, StepWork

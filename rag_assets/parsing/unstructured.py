@@ -60,7 +60,7 @@ def parse_by_unstructured(data: bytes, name: str) -> ParsedDocument:
 
     Args:
         data: The bytes of the file.
-        name: Its format, one of `FORMATS`.
+        name: Its format, one of `_PARTITIONS`.
 
     Returns:
         Its pages, sheets or slides where Unstructured numbers them, else one page.
@@ -169,7 +169,6 @@ _PARTITIONS: dict[str, Callable[[bytes], Sequence[Any]]] = {
     "xlsx": partial(_partition, module="xlsx"),
     "xml": _xml,
 }
-FORMATS = frozenset(_PARTITIONS)
 
 
 def _message_blocks(data: bytes, name: str, above: Sequence[str]) -> Iterator[Block]:

@@ -23,12 +23,12 @@ from rag_assets.parsing.documents import _Content, content_key
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.parsing.unstructured import FORMATS
 from rag_assets.pipeline.freshness import step_facts
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import ParsingSettings, Settings
 
 DATA = Path(__file__).parents[1] / "data"
+FORMATS = frozenset(unstructured_reader._PARTITIONS)
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100, unstructured_formats=tuple(sorted(FORMATS)))
 BUILT_IN = replace(LIMITS, unstructured_formats=())
 HTML = (

@@ -15,7 +15,7 @@ import pytest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing import documents
 from rag_assets.parsing.documents import update_documents
-from rag_assets.parsing.incomplete import document_failures, incomplete_documents
+from rag_assets.parsing.records import document_failures, incomplete_documents
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.sources.changes import Changes, Listing, find_changes, list_sources
