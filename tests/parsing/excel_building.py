@@ -1,12 +1,11 @@
 """Workbooks built in memory for the spreadsheet tests."""
 
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from io import BytesIO
 
 import openpyxl
-from openpyxl.styles import Border, PatternFill, Side
+from office_building import saved
+from openpyxl.styles import Border, Font, PatternFill, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.content import Block
@@ -23,9 +22,7 @@ def build(fill: Callable[[Worksheet], None]) -> bytes:
     workbook = openpyxl.Workbook()
     assert workbook.active is not None
     fill(workbook.active)
-    buffer = BytesIO()
-    workbook.save(buffer)
-    return buffer.getvalue()
+    return saved(workbook)
 
 
 def blocks_of(fill: Callable[[Worksheet], None]) -> tuple[Block, ...]:
@@ -49,19 +46,29 @@ def draw_box(sheet: Worksheet, reference: str, text: object = None, *, coloured:
     cells[0][0].value = text
 
 
+def write(
+    sheet: Worksheet,
+    rows: Iterable[Sequence[object]],
+    top: int = 1,
+    left: int = 1,
+    *,
+    lined: bool = False,
+    look: str = "",
+) -> None:
+    """Write rows from a cell on, the first of them `bold`, `coloured` or as the others."""
+    for number, row in enumerate(rows, top):
+        for column, value in enumerate(row, left):
+            cell = sheet.cell(number, column)
+            if lined:
+                draw_box(sheet, cell.coordinate)
+            cell.value = value
+            if number == top and look == "bold":
+                cell.font = Font(bold=True)
+            if number == top and look == "coloured":
+                cell.fill = COLOUR
+
+
 def use_graph_paper(sheet: Worksheet) -> None:
     """Make columns as narrow as on graph paper."""
     for column in range(1, 60):
         sheet.column_dimensions[openpyxl.utils.get_column_letter(column)].width = 2.5
-
-
-def with_parts(data: bytes, parts: Mapping[str, str | bytes]) -> bytes:
-    """The same archive with parts added or replaced."""
-    buffer = BytesIO()
-    with zipfile.ZipFile(BytesIO(data)) as source, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
-        for entry in source.infolist():
-            if entry.filename not in parts:
-                target.writestr(entry, source.read(entry))
-        for name, content in parts.items():
-            target.writestr(name, content)
-    return buffer.getvalue()

@@ -2,6 +2,7 @@
 
 import struct
 
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 SECTOR, MINI = 512, 64
 FREE, END, FAT_SECTOR, NONE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
 Tree = dict[str, "bytes | Tree"]
@@ -45,12 +46,21 @@ def compound_file(tree: Tree) -> bytes:
     fat.append(FAT_SECTOR)
     header = struct.pack(
         "<8s16sHHHHH6xIIIIIIIII",
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(16), 0x3E, 3, 0xFFFE, 9, 6,
+        OLE, bytes(16), 0x3E, 3, 0xFFFE, 9, 6,
         0, 1, starts[1], 0, 4096, starts[2], len(table) // SECTOR, END, 0,
     )  # fmt: skip
     header += struct.pack("<109I", len(fat) - 1, *[FREE] * 108)
     fat_bytes = struct.pack(f"<{len(fat)}I", *fat).ljust(SECTOR, b"\xff")
     return header + b"".join(parts) + fat_bytes
+
+
+def ole_with(*names: str) -> bytes:
+    """A compound file's header followed by directory entries, as far as detection looks at them."""
+    data = OLE + bytes(SECTOR - len(OLE))
+    for name in names:
+        encoded = name.encode("utf-16-le") + b"\0\0"
+        data += encoded.ljust(64, b"\0") + len(encoded).to_bytes(2, "little") + bytes(62)
+    return data
 
 
 def _entry(name: str, kind: int, right: int, child: int, start: int, size: int) -> bytes:

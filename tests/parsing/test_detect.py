@@ -1,36 +1,18 @@
-import io
 import time
-import zipfile
 
 import pytest
+from message_building import OLE, ole_with
+from office_building import zipped
 
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.detect import detect_format
 
 MAIL = b"Received: from a by b\n (a way)\nFrom: a@example.jp\nSubject: x\n\nbody\n"
 MHTML = b"From: <Saved by Blink>\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/related;\n\n--b\n"
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-
-def ole_with(*names: str) -> bytes:
-    """A compound file's header followed by directory entries, as far as detection looks at them."""
-    data = OLE + bytes(504)
-    for name in names:
-        encoded = name.encode("utf-16-le") + b"\x00\x00"
-        data += encoded.ljust(64, b"\x00") + len(encoded).to_bytes(2, "little") + bytes(62)
-    return data
-
-
-def zip_with(entries: dict[str, str]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, text in entries.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
 
 
 def office_zip(content_type: str) -> bytes:
-    return zip_with({"[Content_Types].xml": f'<Types><Override ContentType="application/{content_type}"/></Types>'})
+    return zipped({"[Content_Types].xml": f'<Types><Override ContentType="application/{content_type}"/></Types>'})
 
 
 @pytest.mark.parametrize(
@@ -41,7 +23,7 @@ def office_zip(content_type: str) -> bytes:
         (office_zip("vnd.ms-excel.sheet.binary.macroEnabled.main"), "a.xlsx", "xlsb"),
         (office_zip("vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"), "a.zip", "docx"),
         (office_zip("vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"), "a", "pptx"),
-        (zip_with({"xl/workbook.xml": "<workbook/>"}), "a", "xlsx"),
+        (zipped({"xl/workbook.xml": "<workbook/>"}), "a", "xlsx"),
         (b"PK\x03\x04 cut off", "a.docx", "docx"),
         (ole_with("Root Entry", "Workbook"), "a", "xls"),
         (ole_with("Root Entry", "Book"), "a.doc", "xls"),
@@ -86,8 +68,8 @@ def test_format_is_told_from_bytes(data: bytes, file_name: str, expected: str) -
         (ole_with("Root Entry", "WordDocument"), "a.doc", "doc", "legacy Word"),
         (ole_with("Root Entry", "PowerPoint Document"), "a.ppt", "ppt", "legacy PowerPoint"),
         (ole_with("Root Entry", "WordDocument", "Workbook"), "a.doc", "doc", "legacy Word"),
-        (zip_with({"readme.txt": "x"}), "a.zip", "zip", "zip archive"),
-        (zip_with({"mimetype": "application/vnd.oasis.opendocument.text"}), "a.odt", "odt", "OpenDocument"),
+        (zipped({"readme.txt": "x"}), "a.zip", "zip", "zip archive"),
+        (zipped({"mimetype": "application/vnd.oasis.opendocument.text"}), "a.odt", "odt", "OpenDocument"),
         (b"{\\rtf1 x}", "a.doc", "rtf", "Rich Text"),
         (b"<?xml version='1.0'?><svg/>", "a.svg", "xml", "XML"),
         (MHTML, "a.mht", "mhtml", "web archive"),

@@ -1,12 +1,11 @@
-import zipfile
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import ClassVar, cast
 
 import openpyxl
 import pytest
-from excel_building import LIMITS, build, with_parts
+from excel_building import LIMITS, build
+from office_building import relations, saved, with_parts, zipped
 from openpyxl.worksheet.worksheet import Worksheet
 from python_calamine import CalamineWorkbook
 
@@ -21,9 +20,6 @@ from rag_assets.parsing.limits import ParsingLimits
 
 DATA = Path(__file__).parents[1] / "data" / "excel"
 SHEET = "xl/worksheets/sheet1.xml"
-_RELATIONS = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
-_RELATION = '<Relationship Id="{}" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" {}/>'
-
 _OPEN_DOCUMENT = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "style", "table", "text")
 )
@@ -35,13 +31,8 @@ def parse(name: str) -> ParsedDocument:
 
 def with_strings(strings: str, **parts: str) -> bytes:
     """A workbook with a table of shared strings, and parts replaced."""
-    relations = "".join(
-        _RELATION.format(f"rId{number}", kind, f'Target="{target}"')
-        for number, (kind, target) in enumerate(
-            [("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")], 1
-        )
-    )
-    added = {"xl/_rels/workbook.xml.rels": _RELATIONS.format(relations), "xl/sharedStrings.xml": strings}
+    listed = relations(("rId1", "worksheet", "worksheets/sheet1.xml"), ("rId2", "sharedStrings", "sharedStrings.xml"))
+    added = {"xl/_rels/workbook.xml.rels": listed, "xl/sharedStrings.xml": strings}
     return with_parts(build(one_cell), {**added, **parts})
 
 
@@ -53,9 +44,7 @@ def test_pages_are_sheets_in_order_with_hidden_ones_marked() -> None:
     workbook = openpyxl.Workbook()
     for name, state in [("二", "hidden"), ("三", "veryHidden")]:
         workbook.create_sheet(name).sheet_state = state
-    buffer = BytesIO()
-    workbook.save(buffer)
-    document = parse_excel(buffer.getvalue(), LIMITS)
+    document = parse_excel(saved(workbook), LIMITS)
     assert [(page.number, page.name, page.hidden) for page in document.pages] == [
         (1, "Sheet", False),
         (2, "二", True),
@@ -120,11 +109,9 @@ def test_shapes_in_groups_lie_in_their_share_of_the_group() -> None:
         '<a:chOff x="0" y="0"/><a:chExt cx="400" cy="100"/></a:xfrm></xdr:grpSpPr>'
         f"{shape(2, '右', 300)}{shape(1, '左', 0)}</xdr:grpSp></xdr:twoCellAnchor></xdr:wsDr>"
     )
-    relation = _RELATION.format("rId1", "drawing", 'Target="../drawings/drawing1.xml"')
-    data = with_parts(
-        build(one_cell),
-        {"xl/drawings/drawing1.xml": drawing, "xl/worksheets/_rels/sheet1.xml.rels": _RELATIONS.format(relation)},
-    )
+    listed = relations(("rId1", "drawing", "../drawings/drawing1.xml"))
+    parts = {"xl/drawings/drawing1.xml": drawing, "xl/worksheets/_rels/sheet1.xml.rels": listed}
+    data = with_parts(build(one_cell), parts)
     _, diagram = parse_excel(data, LIMITS).pages[0].blocks
     assert (diagram.text, diagram.cell_range) == ("左\n右", "B3:E4")
 
@@ -139,12 +126,13 @@ def test_old_format_is_read() -> None:
 
 
 def open_document(content: str) -> bytes:
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", '<manifest:manifest xmlns:manifest="urn:oasis"/>')
-        archive.writestr("content.xml", content)
-    return buffer.getvalue()
+    return zipped(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "META-INF/manifest.xml": '<manifest:manifest xmlns:manifest="urn:oasis"/>',
+            "content.xml": content,
+        }
+    )
 
 
 def test_open_document_spreadsheet_is_read() -> None:
@@ -245,17 +233,13 @@ def test_phonetic_guides_and_escapes_stay_out_of_texts() -> None:
 def test_title_is_taken_only_where_a_person_wrote_one(title: str, kept: str | None) -> None:
     workbook = openpyxl.Workbook()
     workbook.properties.title = title
-    buffer = BytesIO()
-    workbook.save(buffer)
-    assert parse_excel(buffer.getvalue(), LIMITS).title == kept
+    assert parse_excel(saved(workbook), LIMITS).title == kept
 
 
 def test_one_damaged_sheet_is_a_failure_of_its_page() -> None:
     workbook = openpyxl.Workbook()
     workbook.create_sheet("good")["A1"] = "値"
-    buffer = BytesIO()
-    workbook.save(buffer)
-    document = parse_excel(with_parts(buffer.getvalue(), {SHEET: "<worksheet><sheetData>"}), LIMITS)
+    document = parse_excel(with_parts(saved(workbook), {SHEET: "<worksheet><sheetData>"}), LIMITS)
     assert [(page.name, bool(page.blocks)) for page in document.pages] == [("Sheet", False), ("good", True)]
     (failure,) = document.failures
     assert (failure.cause, failure.page_number) == (FailureCause.MALFORMED, 1)
@@ -296,19 +280,11 @@ def test_entities_are_refused(part: str) -> None:
 
 
 def test_external_references_are_not_followed() -> None:
-    relation = _RELATION.format("rId1", "drawing", 'Target="http://127.0.0.1:9/drawing.xml" TargetMode="External"')
-    outside = _RELATION.format("rId2", "drawing", 'Target="../../../../etc/passwd"')
-    rels = {"xl/worksheets/_rels/sheet1.xml.rels": _RELATIONS.format(relation + outside)}
-    document = parse_excel(with_parts(build(one_cell), rels), LIMITS)
+    address = "http://127.0.0.1:9/drawing.xml"
+    listed = relations(("rId1", "drawing", address), ("rId2", "drawing", "../../../../etc/passwd"))
+    listed = listed.replace(f'"{address}"', f'"{address}" TargetMode="External"')
+    document = parse_excel(with_parts(build(one_cell), {"xl/worksheets/_rels/sheet1.xml.rels": listed}), LIMITS)
     assert [block.text for block in document.pages[0].blocks] == ["値"]
-
-
-def _archive(names: list[str]) -> bytes:
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in names:
-            archive.writestr(name, "<x/>")
-    return buffer.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -318,8 +294,8 @@ def _archive(names: list[str]) -> bytes:
         (b"no workbook", FailureCause.MALFORMED),
         (b"PK\x03\x04 broken", FailureCause.MALFORMED),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 broken", FailureCause.MALFORMED),
-        (_archive(["word/document.xml"]), FailureCause.UNSUPPORTED_FORMAT),
-        (_archive(["xl/workbook.xml"]), FailureCause.MALFORMED),
+        (zipped({"word/document.xml": "<x/>"}), FailureCause.UNSUPPORTED_FORMAT),
+        (zipped({"xl/workbook.xml": "<x/>"}), FailureCause.MALFORMED),
     ],
 )
 def test_what_is_no_workbook_is_refused(data: bytes, cause: FailureCause) -> None:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from excel_building import blocks_of, draw_box, use_graph_paper
+from excel_building import blocks_of, draw_box, use_graph_paper, write
 from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -12,14 +12,6 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.layout.captions import is_unit
 
 SALES = [("月", "東京", "大阪"), ("4月", 10, 20), ("5月", 20, 5)]
-
-
-def add_table(sheet: Worksheet, top: int, left: int = 1, *, lined: bool = False) -> None:
-    for row, values in enumerate(SALES, top):
-        for column, value in enumerate(values, left):
-            if lined:
-                draw_box(sheet, sheet.cell(row, column).coordinate)
-            sheet.cell(row, column).value = value
 
 
 def tables(blocks: tuple[Block, ...]) -> list[tuple[str | None, tuple[str, ...]]]:
@@ -32,8 +24,8 @@ def tables(blocks: tuple[Block, ...]) -> list[tuple[str | None, tuple[str, ...]]
 def test_tables_side_by_side_have_their_own_titles(left: str, right: str, gap: int, *, lined: bool) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet["E1"] = left, right
-        add_table(sheet, 2 + gap, lined=lined)
-        add_table(sheet, 2 + gap, 5, lined=lined)
+        write(sheet, SALES, 2 + gap, lined=lined)
+        write(sheet, SALES, 2 + gap, 5, lined=lined)
 
     blocks = blocks_of(fill)
     assert [block.text for block in blocks if block.kind is BlockKind.HEADING] == [left, right]
@@ -46,7 +38,7 @@ def test_tables_side_by_side_have_their_own_units_on_graph_paper_too() -> None:
         for start, title, unit in [("B", "売上", "（単位：千円）"), ("J", "人員", "（単位：人）")]:
             left = ord(start) - 64
             sheet[f"{start}2"], sheet.cell(3, left + 2).value = title, unit
-            add_table(sheet, 4, left, lined=True)
+            write(sheet, SALES, 4, left, lined=True)
 
     assert [section for _, section in tables(blocks_of(fill))] == [("売上 （単位：千円）",), ("人員 （単位：人）",)]
 
@@ -54,8 +46,8 @@ def test_tables_side_by_side_have_their_own_units_on_graph_paper_too() -> None:
 def test_heading_of_a_section_stays_above_tables_side_by_side_below_it() -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet["E1"] = "2.1 一覧", "【補足】項目"
-        add_table(sheet, 3, lined=True)
-        add_table(sheet, 3, 5, lined=True)
+        write(sheet, SALES, 3, lined=True)
+        write(sheet, SALES, 3, 5, lined=True)
 
     assert [section for _, section in tables(blocks_of(fill))] == [("2.1 一覧",), ("2.1 一覧", "【補足】項目")]
 
@@ -65,7 +57,7 @@ def test_heading_of_a_section_stays_above_tables_side_by_side_below_it() -> None
 def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int, *, lined: bool) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet[unit] = "売上一覧", "（単位：千円）"
-        add_table(sheet, top, lined=lined)
+        write(sheet, SALES, top, lined=lined)
 
     assert tables(blocks_of(fill)) == [(f"A{top}:C{top + 2}", ("売上一覧 （単位：千円）",))]
 
@@ -76,7 +68,7 @@ def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int
 def test_unit_alone_above_a_table_belongs_to_it(above: str | None, unit: str, *, lined: bool) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet[unit] = above, "(単位:千円)"
-        add_table(sheet, 3, lined=lined)
+        write(sheet, SALES, 3, lined=lined)
         sheet["A9"] = "以上。"
 
     *_, caption, table, last = blocks_of(fill)
@@ -89,8 +81,8 @@ def test_unit_below_a_numbered_heading_holds_for_its_table_alone() -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet["C2"], sheet["C7"] = "1. 業績", "（単位：千円）", "（単位：人）"
         sheet["A1"].font = Font(bold=True)
-        add_table(sheet, 3)
-        add_table(sheet, 8)
+        write(sheet, SALES, 3)
+        write(sheet, SALES, 8)
 
     assert tables(blocks_of(fill)) == [
         ("A3:C5", ("1. 業績", "（単位：千円）")),
@@ -101,7 +93,7 @@ def test_unit_below_a_numbered_heading_holds_for_its_table_alone() -> None:
 def test_unit_within_the_lines_of_a_table_is_no_name_of_columns() -> None:
     def fill(sheet: Worksheet) -> None:
         draw_box(sheet, "A1:C1", "単位：千円")
-        add_table(sheet, 2, lined=True)
+        write(sheet, SALES, 2, lined=True)
 
     assert tables(blocks_of(fill)) == [("A2:C4", ("単位：千円",))]
 
@@ -116,7 +108,7 @@ def test_unit_within_the_lines_of_a_table_is_no_name_of_columns() -> None:
 def test_title_with_a_number_and_a_note_is_no_note(title: str) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = title
-        add_table(sheet, 2)
+        write(sheet, SALES, 2)
 
     heading, table = blocks_of(fill)
     assert (heading.kind, heading.text, table.section) == (BlockKind.HEADING, title, (title,))
@@ -128,7 +120,7 @@ def test_title_with_a_number_and_a_note_is_no_note(title: str) -> None:
 def test_note_with_a_number_stands_below_its_title(note: str) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"], sheet["B2"] = "売上一覧", note
-        add_table(sheet, 3, lined=True)
+        write(sheet, SALES, 3, lined=True)
 
     assert tables(blocks_of(fill)) == [("A3:C5", (f"売上一覧 {note}",))]
 
@@ -137,7 +129,7 @@ def test_note_with_a_number_stands_below_its_title(note: str) -> None:
 def test_long_text_above_a_table_is_read_in_time(text: str) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = text
-        add_table(sheet, 2)
+        write(sheet, SALES, 2)
 
     start = time.process_time()
     assert blocks_of(fill)[-1].header_row_count == 1

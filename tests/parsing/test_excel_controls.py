@@ -1,7 +1,8 @@
 """Check boxes and option buttons stand with their state in the cells that they lie on."""
 
 import pytest
-from excel_building import LIMITS, build, with_parts
+from excel_building import LIMITS, build
+from office_building import RELATIONSHIPS, relations, with_parts
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import FailureCause
@@ -9,8 +10,6 @@ from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing.excel.reader import parse_excel
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-RELATION = f'<Relationship Id="{{0}}" Type="{OFFICE}/{{1}}" Target="{{2}}"/>'
 FORM = '<formControlPr xmlns="http://schemas.microsoft.com/office/spreadsheetml/2009/9/main" objectType="{}"{}/>'
 ACTIVE = (
     '<ax:ocx xmlns:ax="http://schemas.microsoft.com/office/2006/activeX" '
@@ -57,12 +56,13 @@ def parse(properties: dict[int, str], old: str = "", new: str = "") -> ParsedDoc
         for cell, text in CELLS.items()
     )
     references = "".join(f'<control shapeId="{number}" r:id="c{number}"/>' for number in properties)
-    sheet = (
-        f'<worksheet xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheetData>{rows}</sheetData><controls>{references}</controls>'
-    )
-    relations = [RELATION.format("r1", "vmlDrawing", "../drawings/vmlDrawing1.vml")] if old else []
-    relations += [RELATION.format("r2", "drawing", "../drawings/drawing1.xml")] if new else []
-    parts = {"xl/worksheets/sheet1.xml": f"{sheet}</worksheet>", "xl/drawings/vmlDrawing1.vml": LEGACY.format(old)}
+    sheet = f'<worksheet xmlns="{MAIN}" xmlns:r="{RELATIONSHIPS}"><sheetData>{rows}</sheetData>'
+    listed = [("r1", "vmlDrawing", "../drawings/vmlDrawing1.vml")] if old else []
+    listed += [("r2", "drawing", "../drawings/drawing1.xml")] if new else []
+    parts = {
+        "xl/worksheets/sheet1.xml": f"{sheet}<controls>{references}</controls></worksheet>",
+        "xl/drawings/vmlDrawing1.vml": LEGACY.format(old),
+    }
     parts["xl/drawings/drawing1.xml"] = (
         '<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" '
         'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
@@ -70,12 +70,9 @@ def parse(properties: dict[int, str], old: str = "", new: str = "") -> ParsedDoc
     )
     for number, content in properties.items():
         kind = "control" if "ocx" in content else "ctrlProp"
-        relations.append(RELATION.format(f"c{number}", kind, f"../ctrlProps/{number}.xml"))
+        listed.append((f"c{number}", kind, f"../ctrlProps/{number}.xml"))
         parts[f"xl/ctrlProps/{number}.xml"] = content
-    namespace = "http://schemas.openxmlformats.org/package/2006/relationships"
-    parts["xl/worksheets/_rels/sheet1.xml.rels"] = (
-        f'<Relationships xmlns="{namespace}">{"".join(relations)}</Relationships>'
-    )
+    parts["xl/worksheets/_rels/sheet1.xml.rels"] = relations(*listed)
     return parse_excel(with_parts(build(fill), parts), LIMITS)
 
 

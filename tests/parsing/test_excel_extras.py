@@ -1,15 +1,14 @@
 """What stands beside the texts of cells: formulas, links, lists to choose from, drawings; and what sheets are for."""
 
 import time
-import zipfile
-from io import BytesIO
 from pathlib import Path
 
 import openpyxl
 import pytest
-from excel_building import LIMITS, blocks_of, build, with_parts
+from excel_building import LIMITS, blocks_of, build
 from hypothesis import given
 from hypothesis import strategies as st
+from office_building import parts_of, relations, saved, with_parts
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
@@ -38,11 +37,7 @@ ANCHOR = (
     "<xdr:twoCellAnchor><xdr:from><xdr:col>0</xdr:col><xdr:row>{0}</xdr:row></xdr:from>"
     "<xdr:to><xdr:col>9</xdr:col><xdr:row>{0}</xdr:row></xdr:to>{1}</xdr:twoCellAnchor>"
 )
-RELATIONS = (
-    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
-    'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/drawing" '
-    'Target="../drawings/drawing1.xml"/></Relationships>'
-)
+RELATIONS = relations(("rId1", "drawing", "../drawings/drawing1.xml"))
 Place = tuple[int, int, int, int]
 
 
@@ -117,10 +112,8 @@ def test_zero_stored_where_a_workbook_is_to_be_calculated_is_no_result(to_calcul
     cells = '<c r="B1"><f>A1+1</f><v>0</v></c><c r="C1"><f>1+2</f><v>3</v></c>'
     sheet = f'<worksheet xmlns="{MAIN}"><sheetData><row r="1">{cells}</row></sheetData></worksheet>'
     data = build(leave_empty)
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        book = archive.read("xl/workbook.xml").replace(
-            b'fullCalcOnLoad="1"', b'fullCalcOnLoad="%b"' % to_calculate.encode()
-        )
+    stated = b'fullCalcOnLoad="%b"' % to_calculate.encode()
+    book = parts_of(data)["xl/workbook.xml"].replace(b'fullCalcOnLoad="1"', stated)
     (block,) = parse_excel(with_parts(data, {SHEET: sheet, "xl/workbook.xml": book}), LIMITS).pages[0].blocks
     assert block.text == shown
 
@@ -260,9 +253,7 @@ def test_lists_to_choose_from_are_notes() -> None:
         validation = DataValidation(type="list", formula1=formula)
         validation.sqref = openpyxl.worksheet.cell_range.MultiCellRange(places)
         sheet.add_data_validation(validation)
-    buffer = BytesIO()
-    workbook.save(buffer)
-    notes = [block for block in parse_excel(buffer.getvalue(), LIMITS).pages[0].blocks if block.kind is BlockKind.NOTE]
+    notes = [block for block in parse_excel(saved(workbook), LIMITS).pages[0].blocks if block.kind is BlockKind.NOTE]
     assert [(note.cell_range, note.text) for note in notes] == [
         ("B2:D9", "選択肢（B2:B9, D4）: 有, 無"),
         ("E1", "選択肢: 項目0, 項目1"),

@@ -1,7 +1,7 @@
 """Forms and tables that neither colours nor lines tell apart: names with values beside them, or names of columns."""
 
 import pytest
-from excel_building import blocks_of, draw_box
+from excel_building import blocks_of, draw_box, write
 from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -69,13 +69,9 @@ def table_of(rows: Values, look: str, bold: str = "") -> Block:
     """The only block of a sheet with these rows, bold in the `row` of names, in the `column` of names or nowhere."""
 
     def fill(sheet: Worksheet) -> None:
-        for number, row in enumerate(rows, 1):
-            for column, value in zip("ABCDEF", row, strict=False):
-                if look == "lined":
-                    draw_box(sheet, f"{column}{number}", value)
-                sheet[f"{column}{number}"] = value
-                if (bold == "row" and number == 1) or (bold == "column" and column in "ACE"):
-                    sheet[f"{column}{number}"].font = Font(bold=True)
+        write(sheet, rows, lined=look == "lined", look="bold" if bold == "row" else "")
+        for name in sheet["A"] if bold == "column" else ():
+            name.font = Font(bold=True)
 
     (block,) = blocks_of(fill)
     return block

@@ -4,7 +4,7 @@ import datetime as dt
 import time
 
 import pytest
-from excel_building import COLOUR, blocks_of, draw_box
+from excel_building import blocks_of, draw_box, write
 from openpyxl.styles import Font, PatternFill
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -13,20 +13,6 @@ Values = list[tuple[object, ...]]
 SALES: Values = [("東京", 120, 250, 310), ("大阪", 35, 41, 17)]
 FRUIT: Values = [("コード", "名称", "単価"), ("A", "りんご", 100), ("B", "みかん", 50)]
 STAFF: Values = [("氏名", "部署", "年齢"), ("山田", "営業", 30), ("鈴木", "総務", 40)]
-
-
-def write(sheet: Worksheet, rows: Values, top: int = 1, *, lined: bool = False, look: str = "") -> None:
-    """Write rows from the first column on, the first of them bold, coloured or as the others."""
-    for number, row in enumerate(rows, top):
-        for column, value in zip("ABCDEFG", row, strict=False):
-            cell = sheet[f"{column}{number}"]
-            if lined:
-                draw_box(sheet, f"{column}{number}")
-            cell.value = value
-            if number == top and look == "bold":
-                cell.font = Font(bold=True)
-            if number == top and look == "coloured":
-                cell.fill = COLOUR
 
 
 @pytest.mark.parametrize("lined", [False, True])

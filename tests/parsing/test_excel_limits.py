@@ -5,10 +5,11 @@ from dataclasses import replace
 from types import ModuleType
 
 import pytest
-from excel_building import LIMITS, build, with_parts
+from excel_building import LIMITS, build
+from office_building import relations, with_parts
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
-from test_excel_extras import RELATIONS, connector, drawn_document, shape, sheet_of
+from test_excel_extras import connector, drawn_document, shape, sheet_of
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import ParsedDocument
@@ -132,19 +133,14 @@ def test_text_longer_than_a_cell_of_excel_is_kept() -> None:
     assert block.text == text
 
 
-def test_a_damaged_drawing_takes_nothing_from_the_cells() -> None:
+@pytest.mark.parametrize("kind", ["drawing", "comments"])
+def test_damaged_drawings_and_comments_take_nothing_from_the_cells(kind: str) -> None:
     data = build(lambda sheet: sheet.append(["本文"]))
-    parts = {"xl/drawings/drawing1.xml": "<broken", "xl/worksheets/_rels/sheet1.xml.rels": RELATIONS}
+    parts = {
+        "xl/damaged.xml": "<broken",
+        "xl/worksheets/_rels/sheet1.xml.rels": relations(("rId1", kind, "../damaged.xml")),
+    }
     document = parse_excel(with_parts(data, parts), LIMITS)
     assert [block.text for block in document.pages[0].blocks] == ["本文"]
     ((cause, page_number),) = ((failure.cause, failure.page_number) for failure in document.failures)
     assert (cause, page_number) == (FailureCause.MALFORMED, 1)
-
-
-def test_damaged_comments_take_nothing_from_the_cells() -> None:
-    data = build(lambda sheet: sheet.append(["本文"]))
-    relations = RELATIONS.replace('/drawing"', '/comments"').replace("../drawings/drawing1.xml", "../comments1.xml")
-    parts = {"xl/comments1.xml": "<broken", "xl/worksheets/_rels/sheet1.xml.rels": relations}
-    document = parse_excel(with_parts(data, parts), LIMITS)
-    assert [block.text for block in document.pages[0].blocks] == ["本文"]
-    assert [failure.cause for failure in document.failures] == [FailureCause.MALFORMED]

@@ -1,5 +1,5 @@
 import pytest
-from excel_building import blocks_of, draw_box, use_graph_paper
+from excel_building import blocks_of, draw_box, use_graph_paper, write
 from openpyxl.comments import Comment
 from openpyxl.styles import Border, Font, Side
 from openpyxl.worksheet.worksheet import Worksheet
@@ -39,9 +39,7 @@ def test_graph_paper_table_has_logical_columns_and_two_header_rows() -> None:
 
 def test_merged_value_stands_in_each_row_and_once_in_the_text() -> None:
     def fill(sheet: Worksheet) -> None:
-        for row, values in enumerate([("分類", "値"), ("性別", "男"), (None, "女")], 1):
-            for column, value in zip("AB", values, strict=True):
-                draw_box(sheet, f"{column}{row}", value, coloured=row == 1)
+        write(sheet, [("分類", "値"), ("性別", "男"), (None, "女")], lined=True, look="coloured")
         sheet.merge_cells("A2:A3")
 
     (table,) = blocks_of(fill)
@@ -67,9 +65,7 @@ def test_form_has_no_header_rows_and_keeps_empty_values_apart() -> None:
 
 def test_empty_cells_keep_their_places_in_the_text_of_a_table_without_header() -> None:
     def fill(sheet: Worksheet) -> None:
-        for number, row in enumerate([(1, 2, 3), (4, None, 6), (None, 8, None), (10, 11, 12)], 1):
-            for column, value in zip("ABC", row, strict=True):
-                draw_box(sheet, f"{column}{number}", value)
+        write(sheet, [(1, 2, 3), (4, None, 6), (None, 8, None), (10, 11, 12)], lined=True)
 
     (table,) = blocks_of(fill)
     assert (table.kind, table.header_row_count) == (BlockKind.TABLE, 0)
@@ -104,11 +100,8 @@ def test_name_of_a_column_stays_off_neighbours_with_their_own_lines() -> None:
 
 def test_tables_side_by_side_and_below_are_told_apart() -> None:
     def fill(sheet: Worksheet) -> None:
-        for column, row in [("A", 1), ("E", 1), ("A", 6)]:
-            start = ord(column) - 64
-            for offset, values in enumerate([("name", "count"), ("x", 1), ("y", 2)]):
-                for place, value in enumerate(values):
-                    sheet.cell(row + offset, start + place, value)
+        for top, left in [(1, 1), (1, 5), (6, 1)]:
+            write(sheet, [("name", "count"), ("x", 1), ("y", 2)], top, left)
 
     assert [block.cell_range for block in blocks_of(fill)] == ["A1:B3", "E1:F3", "A6:B8"]
     assert all(block.header_row_count == 1 for block in blocks_of(fill))
@@ -116,9 +109,7 @@ def test_tables_side_by_side_and_below_are_told_apart() -> None:
 
 def test_empty_columns_between_columns_do_not_part_a_table() -> None:
     def fill(sheet: Worksheet) -> None:
-        for row, values in enumerate([("id", "name", "size"), (1, "x", 5), (2, "y", 6)], 1):
-            for column, value in zip((1, 3, 5), values, strict=True):
-                sheet.cell(row, column, value)
+        write(sheet, [("id", None, "name", None, "size"), (1, None, "x", None, 5), (2, None, "y", None, 6)])
 
     (table,) = blocks_of(fill)
     assert (table.cell_range, table.header_row_count) == ("A1:E3", 1)
@@ -203,9 +194,7 @@ def test_title_above_a_table_is_its_section() -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = "売上一覧"
         sheet["A1"].font = Font(bold=True)
-        for row, values in enumerate([("月", "額"), ("4月", 10), ("5月", 20)], 3):
-            for column, value in enumerate(values, 1):
-                sheet.cell(row, column, value)
+        write(sheet, [("月", "額"), ("4月", 10), ("5月", 20)], 3)
 
     heading, table = blocks_of(fill)
     assert heading.kind is BlockKind.HEADING
@@ -213,16 +202,6 @@ def test_title_above_a_table_is_its_section() -> None:
 
 
 SALES = [("月", "東京", "大阪", "計"), ("4月", 10, 20, 30), ("5月", 20, 5, 25)]
-
-
-def add_sales(sheet: Worksheet, top: int, look: str) -> None:
-    """A table of four columns from a row on: without lines, with lines, or with lines and coloured names."""
-    for row, values in enumerate(SALES, top):
-        for column, value in zip("ABCD", values, strict=True):
-            if look == "plain":
-                sheet[f"{column}{row}"] = value
-            else:
-                draw_box(sheet, f"{column}{row}", value, coloured=look == "coloured" and row == top)
 
 
 @pytest.mark.parametrize("look", ["plain", "lined", "coloured"])
@@ -241,7 +220,7 @@ def test_title_with_its_notes_is_the_section_of_the_table_below(line: dict[str, 
     def fill(sheet: Worksheet) -> None:
         for reference, text in line.items():
             sheet[reference] = text
-        add_sales(sheet, top, look)
+        write(sheet, SALES, top, lined=look != "plain", look=look)
 
     heading, table = blocks_of(fill)
     assert (heading.kind, heading.text) == (BlockKind.HEADING, " ".join(line.values()))
@@ -252,9 +231,7 @@ def test_title_with_its_notes_is_the_section_of_the_table_below(line: dict[str, 
 @pytest.mark.parametrize("first", ["2014/6/6", "（税込）"])
 def test_first_row_of_a_list_is_no_title(first: str) -> None:
     def fill(sheet: Worksheet) -> None:
-        for row, values in enumerate([("りんご", first), ("みかん", "300"), ("かき", "120")], 1):
-            for column, value in zip("AB", values, strict=True):
-                sheet[f"{column}{row}"] = value
+        write(sheet, [("りんご", first), ("みかん", "300"), ("かき", "120")])
 
     (table,) = blocks_of(fill)
     assert (table.kind, table.cell_range) == (BlockKind.TABLE, "A1:B3")
@@ -264,7 +241,7 @@ def test_title_row_within_the_lines_of_a_table_is_its_section() -> None:
     def fill(sheet: Worksheet) -> None:
         draw_box(sheet, "A1:C1", "売上一覧")
         draw_box(sheet, "D1", "（単位：千円）")
-        add_sales(sheet, 2, "lined")
+        write(sheet, SALES, 2, lined=True)
 
     heading, table = blocks_of(fill)
     assert (heading.cell_range, table.cell_range, table.section) == ("A1:D1", "A2:D4", ("売上一覧 （単位：千円）",))
@@ -283,7 +260,7 @@ def test_names_of_groups_of_columns_are_no_title(groups: dict[str, str], look: s
                 draw_box(sheet, reference, coloured=look == "coloured")
             if reference in groups:
                 sheet[reference] = groups[reference]
-        add_sales(sheet, 2, look)
+        write(sheet, SALES, 2, lined=look != "plain", look=look)
 
     (table,) = blocks_of(fill)
     assert table.cell_range == "A1:D4"
@@ -295,9 +272,7 @@ def test_value_given_to_a_name_is_no_heading(*, bold: bool) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = "起動時刻：18:00"
         sheet["A1"].font = Font(bold=bold)
-        for row, values in enumerate([("月", "額"), ("4月", 10), ("5月", 20)], 3):
-            for column, value in enumerate(values, 1):
-                sheet.cell(row, column, value)
+        write(sheet, [("月", "額"), ("4月", 10), ("5月", 20)], 3)
 
     paragraph, table = blocks_of(fill)
     assert (paragraph.kind, table.section) == (BlockKind.PARAGRAPH, ())

@@ -1,10 +1,9 @@
-import io
-import zipfile
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from golden import LIMITS
+from office_building import W, zipped
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import ParsedDocument
@@ -14,18 +13,12 @@ from rag_assets.parsing.parse import parse_bytes
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import ParsingSettings, Settings
 
-WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-
 
 def docx(pages: int) -> bytes:
     """A Word document of pages parted by manual breaks."""
     breaks = '<w:p><w:r><w:t>text</w:t><w:br w:type="page"/></w:r></w:p>' * (pages - 1)
-    body = f'<w:document xmlns:w="{WORD}"><w:body>{breaks}<w:p><w:r><w:t>end</w:t></w:r></w:p></w:body></w:document>'
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("word/document.xml", body)
-    return buffer.getvalue()
+    body = f"<w:document {W}><w:body>{breaks}<w:p><w:r><w:t>end</w:t></w:r></w:p></w:body></w:document>"
+    return zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": body})
 
 
 def test_every_limit_comes_from_its_setting(tmp_path: Path) -> None:

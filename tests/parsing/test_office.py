@@ -1,6 +1,4 @@
-import io
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,14 +8,13 @@ import pptx
 import pytest
 from docx.enum.text import WD_BREAK
 from docx.oxml import parse_xml
-from excel_building import with_parts
 from golden import LIMITS
+from office_building import RELATIONSHIPS, W, parts_of, read_docx, saved, shown, with_parts, zipped
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
-from rag_assets.contracts.content import Block, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.limits import limited
@@ -27,25 +24,7 @@ from rag_assets.parsing.office.slides import parse_pptx
 from rag_assets.parsing.office.styles import format_number
 from rag_assets.parsing.office.word import parse_docx
 
-W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 HEADING, PARAGRAPH, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM
-
-
-def saved(document: Any) -> bytes:
-    buffer = io.BytesIO()
-    document.save(buffer)
-    return buffer.getvalue()
-
-
-def read_docx(build: Callable[[Any], None]) -> ParsedDocument:
-    document = docx.Document()
-    build(document)
-    return parse_docx(saved(document), 1000, 1 << 26)
-
-
-def shapes(blocks: tuple[Block, ...]) -> list[tuple[BlockKind, str]]:
-    return [(block.kind, block.text) for block in blocks]
 
 
 def test_docx_headings_lists_and_sections() -> None:
@@ -123,7 +102,7 @@ def test_docx_text_that_hides() -> None:
             0, parse_xml(f"<w:sdt {W}><w:sdtContent><w:p><w:r><w:t>部品</w:t></w:r></w:p></w:sdtContent></w:sdt>")
         )
 
-    assert shapes(read_docx(build).pages[0].blocks) == [
+    assert shown(read_docx(build).pages[0].blocks) == [
         (BlockKind.HEADER, "社外秘"),
         (PARAGRAPH, "部品"),
         (PARAGRAPH, "本文足した漢字"),
@@ -147,7 +126,7 @@ def test_docx_tracked_changes_are_read_as_accepted() -> None:
         ):
             document.element.body.append(parse_xml(xml.replace(">", f" {W}>", 1)))
 
-    texts = [text for _, text in shapes(read_docx(build).pages[0].blocks)]
+    texts = [text for _, text in shown(read_docx(build).pages[0].blocks)]
     assert texts == ["後の所", "前半後半", "足した行", "終わり"]
 
 
@@ -161,7 +140,7 @@ def test_docx_header_boxes_are_read_once() -> None:
         document.sections[0].header.paragraphs[0]._p.append(parse_xml(content))
         document.add_paragraph("本文")
 
-    assert shapes(read_docx(build).pages[0].blocks) == [(BlockKind.HEADER, "社外秘"), (PARAGRAPH, "本文")]
+    assert shown(read_docx(build).pages[0].blocks) == [(BlockKind.HEADER, "社外秘"), (PARAGRAPH, "本文")]
 
 
 MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
@@ -194,17 +173,16 @@ def test_docx_notes_with_a_page_break_are_read() -> None:
     )
     relation = f'<Relationship Id="rIdNotes" Type="{RELATIONSHIPS}/footnotes" Target="footnotes.xml"/></Relationships>'
     data = saved(document)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        relations = archive.read("word/_rels/document.xml.rels").decode().replace("</Relationships>", relation)
-        body = archive.read("word/document.xml").decode()
+    names = ("word/_rels/document.xml.rels", "word/document.xml")
+    relations, body = (parts_of(data)[name].decode() for name in names)
     reference = "<w:r><w:footnoteReference w:id='1'/></w:r></w:p>"
     parts = {
-        "word/_rels/document.xml.rels": relations,
+        "word/_rels/document.xml.rels": relations.replace("</Relationships>", relation),
         "word/document.xml": body.replace("</w:p>", reference, 1),
         "word/footnotes.xml": f"{notes}</w:footnote></w:footnotes>",
     }
     (page,) = parse_docx(with_parts(data, parts), 1000, 1 << 26).pages
-    assert shapes(page.blocks) == [(PARAGRAPH, "本文"), (BlockKind.NOTE, "前後")]
+    assert shown(page.blocks) == [(PARAGRAPH, "本文"), (BlockKind.NOTE, "前後")]
 
 
 def test_docx_alternatives_between_paragraphs_are_read_once() -> None:
@@ -260,10 +238,8 @@ def test_docx_that_is_nested_too_deep_is_said_to_be(opening: str, closing: str) 
 
 def test_targets_of_docx_links_stand_behind_their_text() -> None:
     def link(part: Any, paragraph: Any, text: str, target: str) -> None:
-        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
-        identity = part.relate_to(target, kind, is_external=True)
-        namespace = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
-        xml = f'<w:hyperlink {W} {namespace} r:id="{identity}"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
+        identity = part.relate_to(target, f"{RELATIONSHIPS}/hyperlink", is_external=True)
+        xml = f'<w:hyperlink {W} xmlns:r="{RELATIONSHIPS}" r:id="{identity}"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
         paragraph._p.append(parse_xml(xml))
 
     def build(document: Any) -> None:
@@ -348,7 +324,7 @@ def test_pptx_slides() -> None:
 
     first_page, second_page = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
     assert (first_page.kind, first_page.size, first_page.hidden) == (PageKind.SLIDE, (720.0, 540.0), False)
-    assert shapes(first_page.blocks) == [
+    assert shown(first_page.blocks) == [
         (HEADING, "導入計画"),
         (LIST_ITEM, "準備"),
         (LIST_ITEM, "実施"),
@@ -399,12 +375,9 @@ def test_a_damaged_chart_is_a_failure_of_its_slide() -> None:
     data.categories = ["東京"]
     data.add_series("売上", (1,))
     slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Pt(100), Pt(100), data)
-    source = zipfile.ZipFile(io.BytesIO(saved(presentation)))
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as target:
-        for name in source.namelist():
-            target.writestr(name, b"<broken" if "charts/chart" in name and name.endswith(".xml") else source.read(name))
-    document = parse_pptx(buffer.getvalue(), 1000, 1 << 26, 10)
+    whole = saved(presentation)
+    broken = {name: b"<broken" for name in parts_of(whole) if "charts/chart" in name and name.endswith(".xml")}
+    document = parse_pptx(with_parts(whole, broken), 1000, 1 << 26, 10)
     assert [block.text for block in document.pages[0].blocks] == ["売上"]
     assert [(failure.cause, failure.page_number) for failure in document.failures] == [(FailureCause.MALFORMED, 1)]
 
@@ -486,7 +459,7 @@ def test_pictures_of_html_are_read_by_their_alternative_text() -> None:
         "<figcaption>図1</figcaption></figure>"
         '<table><tr><th>印</th><th>名</th></tr><tr><td><img alt="済" src=x></td><td>a</td></tr></table>'
     )
-    assert shapes(parse_html(markup.encode()).pages[0].blocks) == [
+    assert shown(parse_html(markup.encode()).pages[0].blocks) == [
         (PARAGRAPH, "前[図: 錠前]後"),
         (BlockKind.CAPTION, "図: 構成図 1"),
         (BlockKind.CAPTION, "図: 写真 <https://example.jp/a>"),
@@ -513,7 +486,7 @@ def test_targets_of_html_links_stand_behind_their_text(link: str, text: str) -> 
 
 def test_markdown_keeps_pictures_and_links() -> None:
     text = "![構成図](a.png)\n\n詳細は[こちら](https://example.jp/表)。<https://example.jp/表>\n"
-    assert shapes(parse_markdown(text.encode()).pages[0].blocks) == [
+    assert shown(parse_markdown(text.encode()).pages[0].blocks) == [
         (BlockKind.CAPTION, "図: 構成図"),
         (PARAGRAPH, "詳細はこちら <https://example.jp/%E8%A1%A8>。https://example.jp/表"),
     ]
@@ -553,7 +526,7 @@ def test_nested_html_is_read() -> None:
 def test_markdown() -> None:
     document = parse_markdown(MARKDOWN.encode())
     assert document.title == "手順書"
-    assert shapes(document.pages[0].blocks) == [
+    assert shown(document.pages[0].blocks) == [
         (BlockKind.NOTE, "title: 手順書"),
         (HEADING, "準備"),
         (PARAGRAPH, "一行目二行目 強調"),
@@ -572,11 +545,8 @@ def test_a_document_type_is_refused_wherever_it_stands(
 ) -> None:
     document_type = '<!DOCTYPE sst [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
     parts = {"bad.xml": f"{above}{document_type}<sst><si>&a;</si></sst>", "good.xml": f"{above}<sst><si>a</si></sst>"}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as target:
-        for name, text in parts.items():
-            target.writestr(name, f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
-    archive = Archive(buffer.getvalue(), 10, 1 << 20)
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'
+    archive = Archive(zipped({name: f"{head}{text}".encode(encoding) for name, text in parts.items()}), 10, 1 << 20)
     assert read(archive, "good.xml") is not None
     with pytest.raises(ParseError, match=r"part bad\.xml carries a document type declaration") as caught:
         read(archive, "bad.xml")

@@ -2,11 +2,10 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import docx
 import pptx
 import pytest
 from docx.oxml import parse_xml
-from excel_building import with_parts
+from office_building import W, read_docx, saved, shown, zipped
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.enum.shapes import MSO_CONNECTOR, MSO_SHAPE
@@ -17,12 +16,11 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.drawings.graphics import graphic_blocks
 from rag_assets.parsing.office.slides import parse_pptx
-from rag_assets.parsing.office.word import parse_docx
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006"
 OFFICE = "http://schemas.microsoft.com/office"
 SPACES = (
-    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    f"{W} "
     'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
     f'xmlns:a="{DRAWING}/main" xmlns:wp="{DRAWING}/wordprocessingDrawing" '
@@ -44,22 +42,8 @@ def slide_blocks(build: Callable[[Any], None]) -> list[Block]:
     slide = presentation.slides.add_slide(presentation.slide_layouts[5])
     slide.shapes.title.text = "題"
     build(slide.shapes)
-    buffer = io.BytesIO()
-    presentation.save(buffer)
-    (page,) = parse_pptx(buffer.getvalue(), 1000, 1 << 26, 10).pages
+    (page,) = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
     return list(page.blocks[1:])
-
-
-def document_blocks(build: Callable[[Any], None]) -> list[Block]:
-    document = docx.Document()
-    build(document)
-    buffer = io.BytesIO()
-    document.save(buffer)
-    return list(parse_docx(buffer.getvalue(), 1000, 1 << 26).pages[0].blocks)
-
-
-def shown(blocks: list[Block]) -> list[tuple[BlockKind, str]]:
-    return [(block.kind, block.text) for block in blocks]
 
 
 def add_box(shapes: Any, left: float, top: float, text: str) -> Any:
@@ -166,9 +150,7 @@ def test_points_of_smart_art_stand_in_the_order_and_depth_of_their_connections()
     joined = (("0", "2", 1), ("0", "1", 0), ("1", "3", 0), ("3", "1", 0))  # the last one closes a circle
     connections = "".join(f'<dgm:cxn srcId="{a}" destId="{b}" srcOrd="{order}"/>' for a, b, order in joined)
     part = f"<dgm:dataModel {SPACES}><dgm:ptLst>{points}</dgm:ptLst><dgm:cxnLst>{connections}</dgm:cxnLst>"
-    buffer = io.BytesIO()
-    docx.Document().save(buffer)
-    archive = Archive(with_parts(buffer.getvalue(), {"data.xml": f"{part}</dgm:dataModel>"}), 1000, 1 << 26)
+    archive = Archive(zipped({"data.xml": f"{part}</dgm:dataModel>"}), 1000, 1 << 26)
     assert shown(graphic_blocks(archive, "data.xml", ())) == [(DIAGRAM, "計画\n  要件\n実施")]
 
 
@@ -188,8 +170,13 @@ def test_connectors_of_a_drawing_canvas_in_a_document() -> None:
     )
     drawing = f"<w:drawing><wp:inline><wpc:wpc>{canvas}</wpc:wpc></wp:inline></w:drawing>"
     choice = f"<mc:AlternateContent><mc:Choice Requires='wpc'>{drawing}</mc:Choice></mc:AlternateContent>"
-    blocks = document_blocks(lambda document: document.add_paragraph("図")._p.append(xml(f"<w:r>{choice}</w:r>")))
-    assert shown(blocks) == [(PARAGRAPH, "図"), (DIAGRAM, "受付"), (DIAGRAM, "審査"), (DIAGRAM, "受付 → 審査")]
+    (page,) = read_docx(lambda document: document.add_paragraph("図")._p.append(xml(f"<w:r>{choice}</w:r>"))).pages
+    assert shown(page.blocks) == [
+        (PARAGRAPH, "図"),
+        (DIAGRAM, "受付"),
+        (DIAGRAM, "審査"),
+        (DIAGRAM, "受付 → 審査"),
+    ]
 
 
 def test_formulas_of_documents_and_slides_are_read_in_one_line() -> None:
@@ -207,7 +194,7 @@ def test_formulas_of_documents_and_slides_are_read_in_one_line() -> None:
             xml(f"<mc:AlternateContent>{choice}</mc:Fallback></mc:AlternateContent>")
         )
 
-    assert shown(document_blocks(into_document)) == [(PARAGRAPH, "速度 a/b は10^-3")]
+    assert shown(read_docx(into_document).pages[0].blocks) == [(PARAGRAPH, "速度 a/b は10^-3")]
     assert shown(slide_blocks(into_slide)) == [(PARAGRAPH, "速度 a/b")]
 
 
@@ -225,7 +212,7 @@ def test_hidden_text_of_documents_is_kept_and_marked() -> None:
         table.cell(0, 0).text = "表"
         table.cell(0, 1).paragraphs[0].add_run("中").font.hidden = True
 
-    assert shown(document_blocks(build)) == [
+    assert shown(read_docx(build).pages[0].blocks) == [
         (PARAGRAPH, "前（非表示: 隠し文字）後"),
         (NOTE, "非表示: 全部"),
         (PARAGRAPH, "（非表示: 様式で）見える"),
@@ -247,7 +234,7 @@ def test_struck_text_of_documents_and_slides_is_marked() -> None:
             run.text = text
             run._r.get_or_add_rPr().set("strike", "sngStrike")
 
-    assert shown(document_blocks(into_document)) == [(PARAGRAPH, "旧~~価格~~新")]
+    assert shown(read_docx(into_document).pages[0].blocks) == [(PARAGRAPH, "旧~~価格~~新")]
     assert shown(slide_blocks(into_slide)) == [(PARAGRAPH, "旧~~価格~~")]
 
 
@@ -310,5 +297,5 @@ def test_header_rows_of_word_tables(build: Callable[[Any], None], expected: int)
                 table.cell(row, column).text = "" if build.__name__ == "build" else f"v{row}{column}"
         build(table)
 
-    (block,) = document_blocks(add)
+    (block,) = read_docx(add).pages[0].blocks
     assert block.header_row_count == expected

@@ -7,6 +7,7 @@ from typing import Any
 import docx
 import pptx
 from docx.oxml import parse_xml
+from office_building import W, saved, shown
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind
@@ -15,19 +16,12 @@ from rag_assets.parsing.office.slides import parse_pptx
 from rag_assets.parsing.office.word import parse_docx
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
-W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 CAPTION, LIST_ITEM, PARAGRAPH = BlockKind.CAPTION, BlockKind.LIST_ITEM, BlockKind.PARAGRAPH
 
 
-def read(document: Any) -> list[tuple[BlockKind, str]]:
-    return [(block.kind, block.text) for block in blocks(document)]
-
-
 def blocks(document: Any) -> tuple[Block, ...]:
-    buffer = io.BytesIO()
-    document.save(buffer)
-    word = hasattr(document, "paragraphs")
-    parsed = parse_docx(buffer.getvalue(), 1000, 1 << 26) if word else parse_pptx(buffer.getvalue(), 1000, 1 << 26, 100)
+    word, data = hasattr(document, "paragraphs"), saved(document)
+    parsed = parse_docx(data, 1000, 1 << 26) if word else parse_pptx(data, 1000, 1 << 26, 100)
     (page,) = parsed.pages
     return page.blocks
 
@@ -45,7 +39,7 @@ def test_alternative_texts_of_docx_pictures_are_captions() -> None:
     add_picture(document.add_paragraph().add_run(), "")
     add_picture(document.add_paragraph().add_run(), "logo final.PNG")
     add_picture(document.add_table(rows=1, cols=2).cell(0, 1).paragraphs[0].add_run(), "表の中の図")
-    assert read(document) == [
+    assert shown(blocks(document)) == [
         (BlockKind.HEADING, "構成"),
         (PARAGRAPH, "前の文"),
         (CAPTION, "図: 受注の流れ 全体"),
@@ -71,7 +65,7 @@ def test_alternative_texts_of_older_docx_pictures_and_of_groups() -> None:
             "</g:wgp></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>"
         )
     )
-    assert read(document) == [(CAPTION, "図: 旧式の図"), (CAPTION, "図: 左"), (CAPTION, "図: 右")]
+    assert shown(blocks(document)) == [(CAPTION, "図: 旧式の図"), (CAPTION, "図: 左"), (CAPTION, "図: 右")]
 
 
 def test_alternative_texts_of_pptx_pictures_are_captions_at_their_place() -> None:
@@ -105,7 +99,7 @@ def test_targets_of_pptx_links_stand_behind_their_text() -> None:
     box = slide.shapes.add_textbox(Pt(10), Pt(400), Pt(90), Pt(20))
     box.text_frame.text = "窓口"
     box.click_action.hyperlink.address = "https://example.org/desk"
-    assert read(presentation) == [
+    assert shown(blocks(presentation)) == [
         (BlockKind.HEADING, "参照"),
         (LIST_ITEM, "前 設計書 <spec.xlsx> と 例"),
         (PARAGRAPH, "窓口 <https://example.org/desk>"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from golden import LIMITS
+from office_building import zipped
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
@@ -105,26 +106,21 @@ def test_memory_error_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_bytes(b"x", "a.txt", LIMITS).failures[0].cause is FailureCause.MEMORY
 
 
-def test_zip_limits_are_checked_before_anything_is_expanded(tmp_path: Path) -> None:
-    path = tmp_path / "bomb.docx"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("word/document.xml", b"<w>" + b" " * (1 << 24))
+def test_zip_limits_are_checked_before_anything_is_expanded() -> None:
+    parts = {"[Content_Types].xml": b"<Types/>", "word/document.xml": b"<w>" + b" " * (1 << 24)}
+    data = zipped(parts, zipfile.ZIP_DEFLATED)
     for limits in (replace(LIMITS, expanded_bytes=1 << 20), replace(LIMITS, archive_entries=1)):
-        (failure,) = parse_bytes(path.read_bytes(), path.name, limits).failures
+        (failure,) = parse_bytes(data, "bomb.docx", limits).failures
         assert failure.cause is FailureCause.TOO_LARGE
 
 
-def test_entities_are_not_expanded(tmp_path: Path) -> None:
+def test_entities_are_not_expanded() -> None:
     bomb = (
         '<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaaaaaaaa">'
         + "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9))
         + "]><document><body><p><r><t>&j;</t></r></p></body></document>"
     )
-    path = tmp_path / "bomb.docx"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("word/document.xml", bomb)
-    (failure,) = parse_bytes(path.read_bytes(), path.name, LIMITS).failures
+    (failure,) = parse_bytes(zipped({"word/document.xml": bomb}), "bomb.docx", LIMITS).failures
     assert failure.cause is FailureCause.MALFORMED
 
 

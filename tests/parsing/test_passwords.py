@@ -5,21 +5,20 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+from golden import DATA, LIMITS
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.parsing.documents import update_documents
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.passwords import Passwords
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
 
-DATA = Path(__file__).parents[1] / "data"
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files" / "encrypted"
-LIMITS = ParsingLimits(30.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100)
 PDF = DATA / "pdf" / "password.pdf"
 WORKBOOK = DATA / "excel" / "password.xlsx"
 

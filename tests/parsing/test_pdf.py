@@ -314,12 +314,6 @@ def test_pages_are_limited() -> None:
     assert caught.value.cause is FailureCause.TOO_LARGE
 
 
-def test_damaged_pdf() -> None:
-    with pytest.raises(ParseError) as caught:
-        parse_pdf(b"%PDF-1.4\nnothing", 10)
-    assert caught.value.cause is FailureCause.MALFORMED
-
-
 @pytest.mark.parametrize(
     ("title", "expected"),
     [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import golden
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
@@ -17,15 +18,7 @@ from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.worker import decode_answer
 
-LIMITS = ParsingLimits(
-    timeout_seconds=20.0,
-    memory_bytes=1 << 29,
-    file_bytes=1 << 20,
-    expanded_bytes=1 << 24,
-    archive_entries=1000,
-    cells=100_000,
-    pages=100,
-)
+LIMITS = replace(golden.LIMITS, timeout_seconds=20.0, memory_bytes=1 << 29, file_bytes=1 << 20)
 
 # A PDF library that does what the bytes of the file say: what a parser with a defect does to its process.
 BAD_LIBRARY = """
@@ -131,7 +124,7 @@ def children(of: int | None = None) -> list[int]:
 
 
 def limited(timeout_seconds: float) -> ParsingLimits:
-    return ParsingLimits(timeout_seconds, 1 << 29, 1 << 20, 1 << 24, 1000, 100_000, 100)
+    return replace(LIMITS, timeout_seconds=timeout_seconds)
 
 
 def test_bad_files_cost_themselves_only(tmp_path: Path, bad_library: Path) -> None:

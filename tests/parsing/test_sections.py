@@ -3,14 +3,14 @@
 import time
 
 import pytest
+from golden import LIMITS
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.sections import divided
 from rag_assets.query.results import Citation
 
-LIMITS = ParsingLimits(30.0, 1 << 30, 1 << 28, 1 << 30, 10_000, 5_000_000, 5_000)
 TALK = ("The revenue of the cloud grew by a quarter.", "Costs fell because fewer servers were bought this year.")
 PLANTS = ("Moss and ferns cover the shaded slope.", "The oak sheds its leaves when the nights grow cold.")
 

@@ -224,11 +224,6 @@ def test_rows_carry_cell_ranges() -> None:
     assert block.text == "品名 | 数量\nりんご | 3\nみかん | "
 
 
-def test_numbers_are_no_header() -> None:
-    (block,) = parse_delimited(b"1,2\n3,4\n", DocumentFormat.CSV, 100).pages[0].blocks
-    assert block.header_row_count == 0
-
-
 def test_long_tables_repeat_their_header() -> None:
     count = 2 * ROWS_PER_BLOCK + 5
     data = "id,value\n" + "".join(f"{number},v{number}\n" for number in range(count))

@@ -4,16 +4,16 @@ import os
 import shutil
 import subprocess
 import threading
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from message_building import ole_with
+from office_building import parts_of, zipped
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, ParsedDocument
@@ -218,14 +218,6 @@ def open_text(body: str) -> bytes:
     return zipped({"mimetype": media, "META-INF/manifest.xml": manifest, "content.xml": content, "styles.xml": styles})
 
 
-def zipped(parts: Mapping[str, str | bytes]) -> bytes:
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return buffer.getvalue()
-
-
 ODT = open_text('<text:h text:outline-level="1">設計書</text:h><text:p>注文番号は一意です。</text:p>')
 BY_PANDOC = {
     "a.epub": epub("<h1>設計書</h1><p>注文番号は一意です。</p>"),
@@ -360,8 +352,7 @@ def test_libreoffice_fetches_nothing(tmp_path: Path, slides: Path, visits: _Visi
     picture = f'<draw:image xlink:href="http://127.0.0.1:{visits.server_port}/a.png" xlink:type="simple"/>'
     frame = f'<draw:frame svg:width="5cm" svg:height="5cm">{picture}</draw:frame></draw:page>'
     saved_as(slides, "odp")
-    with zipfile.ZipFile(tmp_path / "slides.odp") as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts = parts_of((tmp_path / "slides.odp").read_bytes())
     parts["content.xml"] = parts["content.xml"].replace(b"</draw:page>", frame.encode())
     assert picture.encode() in parts["content.xml"]
     (document,) = read_all({"a.odp": zipped(parts)}, tmp_path).values()
@@ -397,10 +388,7 @@ def test_hostile_files_cost_themselves_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("switch", ["off", "without the extra", "without programs"])
 def test_unread_files_say_what_would_read_them(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    doc = (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)).ljust(1024, b"\0")
-    entry = "WordDocument".encode("utf-16-le") + b"\0\0"
-    doc += entry.ljust(64, b"\0") + len(entry).to_bytes(2, "little") + bytes(62)
-    files = {"a.doc": doc, "a.rtf": b"{\\rtf1 text}", "a.rst": b"Title\n=====\n"}
+    files = {"a.doc": ole_with("WordDocument"), "a.rtf": b"{\\rtf1 text}", "a.rst": b"Title\n=====\n"}
     limits = BUILT_IN
     if switch == "off":
         limits = replace(limits, unstructured=False)
