@@ -9,9 +9,8 @@ def serial(*moment: int) -> float:
     return (datetime(*moment) - datetime(1899, 12, 30)).total_seconds() / 86400  # type: ignore[arg-type] # noqa: DTZ001
 
 
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+NUMBERS = {
+    "numbers, dates and Japanese numerals": [
         (3.0, "General", "3"),
         (0.1 + 0.2, "General", "0.3"),
         (1e20, "General", "1e+20"),
@@ -60,23 +59,7 @@ def serial(*moment: int) -> float:
         (61.0, "yyyy-mm-dd", "1900-03-01"),
         (-1.0, "yyyy-mm-dd", "-1"),
     ],
-)
-def test_number_is_shown_as_its_format_says(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-def test_dates_from_1904() -> None:
-    assert format_number(0.0, "yyyy-mm-dd", base_1904=True) == "1904-01-01"
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, -17.0, 123456789012.0])
-def test_integers_have_no_fraction(value: float) -> None:
-    assert general(value) == str(int(value))
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "digits fill the places around literals": [
         (312345678.0, "00-0000-0000", "03-1234-5678"),
         (312345678.0, "00\\-0000\\-0000", "03-1234-5678"),
         (9012345678.0, "000-0000-0000", "090-1234-5678"),
@@ -98,14 +81,7 @@ def test_integers_have_no_fraction(value: float) -> None:
         (12.34, '0.0"m"0', "12.3m4"),
         (12.0, "0.0.0", "12"),
     ],
-)
-def test_digits_fill_the_places_around_literals(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "commas behind the digits divide by thousands": [
         (1234567890.0, "#,##0.0,,", "1,234.6"),
         (1234567890.0, '#,##0.0,,"百万円"', "1,234.6百万円"),
         (1500000.0, '0.0,"千円"', "1500.0千円"),
@@ -115,14 +91,7 @@ def test_digits_fill_the_places_around_literals(value: float, code: str, shown: 
         (1500000.0, "0 ,", "1500000"),
         (1500000.0, "0.0,0", "1500000"),
     ],
-)
-def test_commas_behind_the_digits_divide_by_thousands(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "section is chosen by condition or sign": [
         (59.0, '[<60]"不可";[<80]"可";"優"', "不可"),
         (75.0, '[<60]"不可";[<80]"可";"優"', "可"),
         (80.0, '[<60]"不可";[<80]"可";"優"', "優"),
@@ -151,14 +120,7 @@ def test_commas_behind_the_digits_divide_by_thousands(value: float, code: str, s
         (-5.0, "0;;", "-5"),
         (-5.0, '"¥"#,##0', "-¥5"),
     ],
-)
-def test_section_is_chosen_by_condition_or_sign(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "halves are rounded away from zero": [
         (2.5, "0", "3"),
         (-2.5, "0", "-3"),
         (0.125, "0.00", "0.13"),
@@ -175,14 +137,7 @@ def test_section_is_chosen_by_condition_or_sign(value: float, code: str, shown: 
         (-12345.0, "0.00E+00", "-1.23E+04"),
         (0.0, "0.00E+00", "0.00E+00"),
     ],
-)
-def test_halves_are_rounded_away_from_zero(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "general and fractions": [
         (5.0, 'General"件"', "5件"),
         (-5.5, '"約"General"件"', "-約5.5件"),
         (5.0, 'G/標準"人"', "5人"),
@@ -202,14 +157,7 @@ def test_halves_are_rounded_away_from_zero(value: float, code: str, shown: str) 
         (2.0, '# ?/?"杯"', "2杯"),
         (0.5, "0/0/0", "0.5"),
     ],
-)
-def test_general_and_fractions(value: float, code: str, shown: str) -> None:
-    assert format_number(value, code) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "code", "shown"),
-    [
+    "elapsed time and weekdays": [
         (1.5 / 24, '[mm]"分"', "90分"),
         (5 / 1440, "[mm]", "05"),
         (1.5, "[h]:mm:ss", "36:00:00"),
@@ -229,9 +177,24 @@ def test_general_and_fractions(value: float, code: str, shown: str) -> None:
         (serial(2024, 4, 1, 9, 5), "m/d(aaa) h:mm", "2024-04-01 09:05 (月)"),
         (serial(2024, 4, 1), '[$-411]ggge"年"m"月"d"日"(ddd)', "令和6年4月1日(月) (2024-04-01)"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "shown"),
+    [pytest.param(*case, id=f"{rule}: {case[1]}") for rule, cases in NUMBERS.items() for case in cases],
 )
-def test_elapsed_time_and_weekdays(value: float, code: str, shown: str) -> None:
+def test_number_is_shown_as_its_format_says(value: float, code: str, shown: str) -> None:
     assert format_number(value, code) == shown
+
+
+def test_dates_from_1904() -> None:
+    assert format_number(0.0, "yyyy-mm-dd", base_1904=True) == "1904-01-01"
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -17.0, 123456789012.0])
+def test_integers_have_no_fraction(value: float) -> None:
+    assert general(value) == str(int(value))
 
 
 @pytest.mark.parametrize(

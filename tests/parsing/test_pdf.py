@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pypdfium2
 import pytest
+from office_building import shown
 from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
-from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import current_limits, limited
@@ -26,17 +26,13 @@ CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "fil
 HEADING, PARAGRAPH, LIST_ITEM, HEADER = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.HEADER
 
 
-def texts(blocks: tuple[Block, ...]) -> list[tuple[BlockKind, str]]:
-    return [(block.kind, block.text) for block in blocks]
-
-
 def test_japanese_lines_are_joined_without_spaces() -> None:
     page = [
         (72.0, 80.0, 18.0, "第一章　概要"),
         *column(72, 120, ["この文書は受注管理システムの構成を", "定めるものである。"]),
     ]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert texts(page_read.blocks) == [
+    assert shown(page_read.blocks) == [
         (HEADING, "第一章 概要"),
         (PARAGRAPH, "この文書は受注管理システムの構成を定めるものである。"),
     ]
@@ -47,7 +43,7 @@ def test_japanese_lines_are_joined_without_spaces() -> None:
 def test_english_lines_are_joined_with_spaces_and_without_hyphens() -> None:
     lines = ["The quick brown fox jumps over the lazy dog and runs through the for-", "est until it meets the river."]
     (page,) = parse_pdf(make_pdf([column(72, 100, lines)]), 10).pages
-    assert texts(page.blocks) == [
+    assert shown(page.blocks) == [
         (PARAGRAPH, "The quick brown fox jumps over the lazy dog and runs through the forest until it meets the river.")
     ]
 
@@ -80,7 +76,7 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     for number in range(8):
         page += column(72, 100 + 14 * number, [left[number]]) + column(320, 100 + 14 * number, [right[number]])
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert texts(page_read.blocks) == [
+    assert shown(page_read.blocks) == [
         (HEADING, "A title over both of the columns"),
         (PARAGRAPH, " ".join(left)),
         (PARAGRAPH, " ".join(right)),
@@ -116,7 +112,7 @@ VERTICAL = ["縦書きの文章は右から", "左へと行を進めるもの", 
 def test_vertical_writing() -> None:
     page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(VERTICAL)]
     (page_read,) = parse_pdf(make_pdf([page], vertical=True), 10).pages
-    assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
+    assert shown(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -128,7 +124,7 @@ def test_vertical_writing_set_glyph_by_glyph(backwards: bool) -> None:
         for place, character in enumerate(line)
     ]
     (page_read,) = parse_pdf(make_pdf([page[::-1] if backwards else page]), 10).pages
-    assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
+    assert shown(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
 
 
 def test_text_of_fonts_that_neither_the_file_nor_the_machine_has_is_read(tmp_path: Path) -> None:
@@ -199,7 +195,7 @@ def test_running_headers_and_page_numbers_are_headers() -> None:
         for number in range(1, 5)
     ]
     document = parse_pdf(make_pdf(pages), 10)
-    assert [texts(page.blocks) for page in document.pages] == [
+    assert [shown(page.blocks) for page in document.pages] == [
         [(HEADER, "Design of the system"), (PARAGRAPH, f"Body {number} text."), (HEADER, f"{number}")]
         for number in range(1, 5)
     ]
@@ -232,7 +228,7 @@ def test_headings_make_sections_over_pages() -> None:
 def test_list_items() -> None:
     page = column(72, 100, ["(1) first of all the points that are made", "(2) second point", "・第三の項目"])
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert [kind for kind, _ in texts(page_read.blocks)] == [LIST_ITEM] * 3
+    assert [kind for kind, _ in shown(page_read.blocks)] == [LIST_ITEM] * 3
 
 
 def test_titles_of_chapters_in_the_margin_are_headers() -> None:
@@ -244,7 +240,7 @@ def test_titles_of_chapters_in_the_margin_are_headers() -> None:
         ]
         for title in ("Preface", "Method", "Results", "Outlook", "Sources")
     ]
-    kinds = [[kind for kind, _ in texts(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
+    kinds = [[kind for kind, _ in shown(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
     assert kinds == [[HEADER, PARAGRAPH]] * 5
 
 
@@ -374,7 +370,7 @@ def test_a_unit_note_is_no_section(note: str, size: float) -> None:
         *column(72, 180, ["次の文章が続く。"]),
     ]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert (BlockKind.CAPTION, note) in texts(page_read.blocks)
+    assert (BlockKind.CAPTION, note) in shown(page_read.blocks)
     assert {block.section for block in page_read.blocks if block.kind is not HEADING} == {("連結貸借対照表",)}
 
 
@@ -390,14 +386,14 @@ def test_numbers_on_the_outer_edge_of_running_lines_differ() -> None:
         [*column(72, 200, [f"Body {number} text."]), (72.0, 810.0, 9.0, running)]
         for number, running in enumerate(("16—Sales And Usage", "Sales And Usage—17", "18—Sales And Usage"))
     ]
-    kinds = [[kind for kind, _ in texts(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
+    kinds = [[kind for kind, _ in shown(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
     assert kinds == [[PARAGRAPH, HEADER]] * 3
 
 
 def test_lines_that_run_over_pages_with_nothing_else_are_text() -> None:
     pages: list[list[Piece] | str] = [[(72.0, 40.0, 10.0, f"scan page {number} secret words")] for number in (1, 2, 3)]
     read = parse_pdf(make_pdf(pages), 10).pages
-    assert [texts(page.blocks) for page in read] == [[(PARAGRAPH, f"scan page {n} secret words")] for n in (1, 2, 3)]
+    assert [shown(page.blocks) for page in read] == [[(PARAGRAPH, f"scan page {n} secret words")] for n in (1, 2, 3)]
 
 
 def test_the_label_of_a_note_belongs_to_its_text() -> None:
@@ -407,7 +403,7 @@ def test_the_label_of_a_note_belongs_to_its_text() -> None:
         *column(72, 114, ["publications of the year."]),
     ]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert texts(page_read.blocks) == [
+    assert shown(page_read.blocks) == [
         (PARAGRAPH, "SOURCE: Estimates of the agency, based on surveys and other publications of the year.")
     ]
 
