@@ -9,10 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rag_assets.contracts.content import Block, ParsedDocument
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
 
 DATA = Path(__file__).parents[1] / "data"
+CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the development set is not beside the checkout")
 LIMITS = ParsingLimits(
     timeout_seconds=30.0,
     memory_bytes=1 << 30,

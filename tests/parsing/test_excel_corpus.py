@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from golden import CORPUS, needs_corpus
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
@@ -18,14 +19,13 @@ from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.limits import current_limits
 
 ROOT = Path(__file__).parents[2]
-SHARED = ROOT.parent / "shared" / "data"
 LIMITS = replace(current_limits(), cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 CELL_KINDS = {kind for kind in BlockKind if kind not in {BlockKind.NOTE, BlockKind.DIAGRAM}}
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the development set ../shared/data is not here")
+pytestmark = needs_corpus
 
 
 def squeeze(text: str) -> str:
@@ -82,7 +82,7 @@ def missing(page: Page, cells: list[tuple[str, str]]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def workbooks() -> list[tuple[Path, tuple[Page, ...]]]:
-    paths = sorted((SHARED / "ja_excel" / "docs").rglob("*.xlsx"))
+    paths = sorted((CORPUS.parents[1] / "ja_excel" / "docs").rglob("*.xlsx"))
     documents = [(path, parse_excel(path.read_bytes(), LIMITS)) for path in paths]
     assert not [document.failures for _, document in documents if document.failures]
     return [(path, document.pages) for path, document in documents]
@@ -143,9 +143,8 @@ for name in sys.argv[1:]:
 
 
 def test_no_file_of_the_parsing_set_breaks_the_parser() -> None:
-    folder = SHARED / "parsing" / "files"
     suffixes = {".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"}
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
+    paths = sorted(path for path in CORPUS.rglob("*") if path.suffix.lower() in suffixes)
     command = [sys.executable, "-W", "error", "-c", _PROBE, *map(str, paths)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

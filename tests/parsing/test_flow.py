@@ -7,7 +7,6 @@ import pytest
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.flow import fill_grid, join_lines
-from rag_assets.parsing.markup.markdown import parse_markdown
 
 
 @pytest.mark.parametrize(
@@ -37,9 +36,3 @@ def test_spans_cannot_fill_the_memory() -> None:
         fill_grid([[("x", 1000, 1000), ("b", 1, 1)]] * 2000)
     assert raised.value.cause is FailureCause.TOO_LARGE
     assert fill_grid([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1), ("d", 1, 1)]]) == [("a", "a", "b"), ("c", "d", "b")]
-
-
-def test_deeply_nested_lists_keep_their_text() -> None:
-    text = "\n".join("  " * depth + f"- level {depth}" for depth in range(20))
-    blocks = parse_markdown(text.encode()).pages[0].blocks
-    assert [block.text for block in blocks][-1] == "level 19"

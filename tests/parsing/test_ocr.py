@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pypdfium2
 import pytest
+from golden import CORPUS, needs_corpus
 from pdf_building import IMAGE, column, make_pdf
 from rapidfuzz.distance import Levenshtein
 
@@ -19,7 +20,6 @@ from rag_assets.parsing.pdf.reader import parse_pdf
 from rag_assets.parsing.pdf.runs import Run
 from rag_assets.parsing.pool import ParseJob, parse_files
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100, ocr_seconds_per_page=10.0, ocr_seconds=60.0)
 ENGLISH = ["The quick brown fox jumps over the lazy dog", "and the river runs down to the sea again."]
 
@@ -78,14 +78,13 @@ def test_a_picture_of_english_text_is_read() -> None:
 
 
 @needs_ocr
+@needs_corpus
 @pytest.mark.skipif(
     not has_japanese_font(), reason="no Japanese font is installed: apt-get install fonts-ipafont-gothic"
 )
 def test_a_picture_of_japanese_text_is_read() -> None:
     """A page of a book, against its own text layer."""
     path = CORPUS / "japanese_pdf" / "debian__developers-reference.ja.pdf"
-    if not path.is_file():
-        pytest.skip("the development set is not beside the checkout")
     data = path.read_bytes()
     wanted = plain("".join(block.text for block in parse_pdf(data, 1000).pages[54].blocks))
     found = plain("".join(block.text for block in parse_pdf(scan(data, 54), 10).pages[0].blocks))

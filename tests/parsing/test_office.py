@@ -514,7 +514,8 @@ def test_markdown_that_is_nested_too_deep_is_said_to_be(mark: str) -> None:
     (failure,) = document.failures
     assert (failure.cause, failure.page_number) == (FailureCause.TOO_LARGE, 1)
     assert failure.message.startswith("line 3: ")
-    assert not parse_markdown(text.encode()).failures
+    whole = parse_markdown(text.encode())
+    assert ([block.text for block in whole.pages[0].blocks], whole.failures) == (["前", "中", "後"], ())
 
 
 def test_nested_html_is_read() -> None:

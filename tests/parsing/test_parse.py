@@ -3,10 +3,9 @@ import logging
 import zipfile
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from golden import LIMITS
+from golden import CORPUS, LIMITS, needs_corpus
 from office_building import zipped
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
@@ -16,8 +15,6 @@ from rag_assets.parsing.parse import nothing_read, parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import document_record
 from rag_assets.sources.listing import SourceFile
-
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing"
 
 PARSED: tuple[FailureCause, ...] = ()
 # What each category may come to, besides pages with text. Several files that other readers found malformed are read.
@@ -37,11 +34,10 @@ ALLOWED = {
 }
 
 
+@needs_corpus
 def test_every_file_of_the_corpus() -> None:
-    if not CORPUS.is_dir():
-        pytest.skip("the development set is not beside the checkout")
-    manifest = [json.loads(line) for line in (CORPUS / "manifest.jsonl").read_text().splitlines()]
-    found = [ParseJob(item["path"], CORPUS / "files" / item["path"], item["sha256"]) for item in manifest]
+    manifest = [json.loads(line) for line in (CORPUS.parent / "manifest.jsonl").read_text().splitlines()]
+    found = [ParseJob(item["path"], CORPUS / item["path"], item["sha256"]) for item in manifest]
     results = {job.document_id: document for job, document in parse_files(found, workers=2, limits=LIMITS)}
     assert len(results) == len(manifest) == 128
     default_password = {item["path"] for item in manifest if item.get("password") == "VelvetSweatshop"}

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
-from golden import DATA, LIMITS
+from golden import CORPUS, DATA, LIMITS, needs_corpus
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import SettingsError
@@ -18,7 +18,6 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files" / "encrypted"
 PDF = DATA / "pdf" / "password.pdf"
 WORKBOOK = DATA / "excel" / "password.xlsx"
 
@@ -45,9 +44,8 @@ def test_a_wrong_password_is_not_told(path: Path, caplog: pytest.LogCaptureFixtu
     assert "sesame" not in failure.message + caplog.text
 
 
+@needs_corpus
 def test_passwords_of_the_corpus_open_its_files() -> None:
-    if not CORPUS.is_dir():
-        pytest.skip("the development set is not beside the checkout")
     known = {
         "excelize__encryptSHA1.xlsx": "password",
         "excelize__encryptSHA512.xlsx": "password",
@@ -59,7 +57,7 @@ def test_passwords_of_the_corpus_open_its_files() -> None:
         "poi__xor-encryption-abc.xls": "abc",
     }
     for name, password in known.items():
-        document = parse_bytes((CORPUS / name).read_bytes(), name, LIMITS, (password,))
+        document = parse_bytes((CORPUS / "encrypted" / name).read_bytes(), name, LIMITS, (password,))
         assert document.failures == (), name
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pypdfium2
 import pytest
+from golden import CORPUS, needs_corpus
 from office_building import shown
 from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
 
@@ -22,7 +23,6 @@ from rag_assets.parsing.pdf import rules as pdf_rules
 from rag_assets.parsing.pdf import runs as pdf_runs
 from rag_assets.parsing.pdf.reader import parse_pdf
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 HEADING, PARAGRAPH, LIST_ITEM, HEADER = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.HEADER
 
 
@@ -325,11 +325,10 @@ def test_titles(title: str, expected: str | None) -> None:
     assert parse_pdf(make_pdf([column(72, 100, ["text"])], info=f"/Title ({title})"), 10).title == expected
 
 
+@needs_corpus
 def test_no_text_of_the_corpus_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every character that pdfium extracts stands in some block, marks that stand for nothing aside."""
     monkeypatch.setattr(ocr, "is_installed", lambda: False)
-    if not CORPUS.is_dir():
-        pytest.skip("the development set is not beside the checkout")
     paths = sorted(CORPUS.glob("*_pdf/*.pdf")) + sorted(CORPUS.glob("encrypted_empty_password/*.pdf"))
     assert len(paths) > 20
     for path in paths:

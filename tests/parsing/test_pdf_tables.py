@@ -1,16 +1,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 
 import pytest
+from golden import CORPUS, needs_corpus
 from pdf_building import Piece, column, grid, make_pdf, page
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.pdf.reader import parse_pdf
 
-CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 XS = [70.0, 170.0, 270.0, 370.0]
 HEAD = ("name", "price", "unit")
 
@@ -291,10 +290,9 @@ def test_frames_of_a_table_are_no_lanes() -> None:
     assert rows(table) == [HEAD, *BODY]
 
 
+@needs_corpus
 def test_tables_of_the_corpus_are_those_of_pdfplumber() -> None:
     """An independent implementation finds the same cells, where rules stand around all of them."""
-    if not CORPUS.is_dir():
-        pytest.skip("the development set is not beside the checkout")
     pdfplumber = pytest.importorskip("pdfplumber", reason="pdfplumber is not installed")
     for name in ("pdfplumber__issue-67-example", "pdfplumber__issue-336-example", "camelot__twotables"):
         path = CORPUS / "japanese_pdf" / f"{name}.pdf"
