@@ -1,31 +1,35 @@
 """The commands `evaluate`, how good the knowledge base is, and `questions`, by which questions that is told."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assets.cli import recipes
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
+from rag_assets.cli.progress import progress_display
 from rag_assets.contracts.errors import ModelError, QueryError
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.judges.results import JudgeOptions
     from rag_assets.evaluation.questions import Question
+    from rag_assets.evaluation.recipes.running import RecipeRun
     from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
     from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
 
+RECIPES = ("two-step", "pr3", "hyde", "rewriting", "graphrag")
 _LEVELS = ("document", "page", "passage")
 _JUDGES = ("grading", "preference", "claims", "faithfulness")
 _DIMENSIONS = ("type", "language", "format", "length")
 _CHANGES_SHOWN = 5
+_BRACKETS = "brackets: 95 % intervals, which are too narrow where a star stands: fewer than 20 questions"
 
 
 @click.command()
@@ -59,9 +63,7 @@ _CHANGES_SHOWN = 5
 @click.option("--yes", is_flag=True, help="Do not ask before the judge is called.")
 @click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
 @click.option("--record/--no-record", default=None, help="Keep the run in the tables of evaluations [without SET].")
-@click.option(
-    "--recipe", type=click.Choice(recipes.RECIPES), help="Compare what a source compares, beside its figures."
-)
+@click.option("--recipe", type=click.Choice(RECIPES), help="Compare what a source compares, beside its figures.")
 @click.option("--plan", is_flag=True, help="With --recipe: say what calls of language models would cost, and stop.")
 @click.option("--no-judge", is_flag=True, help="With --recipe: do without the judges of the source.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -98,7 +100,6 @@ def evaluate(
 
     SET is JSON Lines, a folder in the form of BEIR, or CSV with the columns question, answer, document; see the docs.
     """
-    from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.evidence import Level
     from rag_assets.evaluation.report import report_page
     from rag_assets.evaluation.runs import MEASURES, RunOptions
@@ -111,20 +112,27 @@ def evaluate(
     question_set = named_set or measuring.question_set(home)
     questions = measuring.accepted_questions(question_set, qrels, drafts=drafts)
     if recipe is not None:
-        alone = not (modes or compare or levels or dimensions or measures or trec or beir or record)
-        chosen_judges = None if no_judge else judges
-        asked = recipes.RecipeRequest(recipe, question_set, questions, html, answers, plan, as_json)
-        _evaluate_recipe(context, home, asked, chosen_judges, labelled, repetitions, alone=alone, asks=not yes)
+        if modes or compare or levels or dimensions or measures or trec or beir or record:
+            raise click.UsageError(
+                "--recipe names what is compared and measured: no modes, levels, measures or exports"
+            )
+        done = _run_recipe(home, recipe, questions, answers=answers, plan=plan)
+        if done is not None:
+            chosen_judges = None if no_judge else judges
+            judged_recipe = _judged_recipe(home, done, chosen_judges, labelled, repetitions, asks=not yes)
+            _show_recipe(context, home, question_set, done, judged_recipe, html, as_json=as_json)
         return
     if plan or no_judge:
         raise click.UsageError("--plan and --no-judge go with --recipe")
     usual = (home.settings.search.mode,) if named_set else measuring.measured_modes(home)
     systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
-    by = dimensions or ("type",)
     judging = None  # what a judge lacks is said before minutes are spent
     if judges:
-        judging = _judge(home), _judge_options(judges, systems, compare, labelled, repetitions)
+        base = compare[0] if compare else systems[0].name
+        if "preference" in judges and {each.name for each in systems} == {base}:
+            raise click.UsageError("--judge preference compares modes: give --compare A B, or --mode several times")
+        judging = _judge(home), _judge_options(judges, base, labelled, repetitions)
     named_measures = tuple(dict.fromkeys((*measures, *MEASURES)))
     options = RunOptions(named_measures, chosen, answers or bool(judges), bool(judges))
     with progress_display() as display:
@@ -135,21 +143,17 @@ def evaluate(
     computed = figures(evaluation)
     comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
     notes = [*measuring.run_warnings(home, evaluation, question_set), *judged.notes]
-    versions = {each.name: each.version for each in systems}
-    recorded = record if record is not None else named_set is None
-    if recorded:
+    if record or (record is None and named_set is None):
+        versions = {each.name: each.version for each in systems}
         measuring.record(home, evaluation, computed, versions, question_set, measuring.COMMAND, notes)
-    if html is not None:
-        with html.open("w", encoding="utf-8") as page:
-            page.writelines(
-                report_page(
-                    f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes, judged.tables
-                )
-            )
+    _write_page(
+        html,
+        report_page(f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes, judged.tables),
+    )
     if as_json:
         print_json(as_record(evaluation, computed, comparisons, notes, judged.record))
     else:
-        _print_figures(evaluation, computed, by)
+        _print_figures(evaluation, computed, dimensions or ("type",))
         _print_rest(judged.tables, comparisons, notes)
     _end_where_stopped(context, judged)
 
@@ -164,52 +168,116 @@ def _export(evaluation: "Evaluation", systems: "list[System]", trec: Path | None
         write_beir(evaluation, systems[0].corpus.stored, beir)
 
 
-def _evaluate_recipe(
-    context: click.Context,
+def _write_page(path: Path | None, page: Iterable[str]) -> None:
+    if path is not None:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(page)
+
+
+def _run_recipe(
+    home: "Home", name: str, questions: "Sequence[Question]", *, answers: bool, plan: bool
+) -> "RecipeRun | None":
+    """Ask the conditions of a recipe, after what calls of language models will cost was said; None for a plan alone."""
+    from rag_assets.evaluation.recipes.running import recipe_gaps, run_recipe
+    from rag_assets.pipeline.measuring import open_corpus
+    from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+    from rag_assets.pipeline.plan import plan_questions
+
+    snapshot = published_snapshot(home)
+    corpus = open_corpus(home, snapshot)
+    ask = partial(run_recipe, name, corpus=corpus, questions=questions, answers=answers)
+    if home.language_model_name != "extractive":
+        with progress_display() as display:
+            plans = plan_questions(home, partial(ask, progress=display.phase("counting calls")))
+        for made in plans:
+            stored = sum(step.stored for step in made.steps)
+            say(
+                f"{made.model}: about {made.calls:,} calls, {stored:,} answers are stored; {made.tokens:,} tokens, "
+                f"{made.cost_usd:.4f} USD{f' ({made.note})' if made.note else ''}",
+                err=True,
+            )
+        if not plans:
+            say("no calls of language models", err=True)
+    elif plan:
+        say("no calls of language models: none is set", err=True)
+    if plan:
+        for line in recipe_gaps(name, knowledge_base(home, snapshot), corpus):
+            say(line, err=True)
+        return None
+    with progress_display() as display:
+        return ask(knowledge_base(home, snapshot), progress=display.phase("asking questions"))
+
+
+def _judged_recipe(
     home: "Home",
-    asked: "recipes.RecipeRequest",
+    done: "RecipeRun",
     judges: tuple[str, ...] | None,
     labelled: Path | None,
     repetitions: int,
     *,
-    alone: bool,
     asks: bool,
-) -> None:
-    """Compare what a source compares, judged as it judges where a language model writes."""
-    if not alone:
-        raise click.UsageError("--recipe names what is compared and measured: no modes, levels, measures or exports")
-    done = recipes.run(home, asked)
-    if done is None or done.evaluation is None:
-        recipes.show(home, asked, done)
-        return
-    from rag_assets.evaluation.judges.calibration import labelled_pairs
-    from rag_assets.evaluation.judges.judgements import Judge
-    from rag_assets.evaluation.judges.results import JudgeOptions
+) -> "_JudgedRun | None":
+    """What a recipe measured, judged as its source judges where a language model writes; None where nothing was.
 
+    Args:
+        home: The knowledge base.
+        done: The recipe.
+        judges: The judges; empty for those of the source, None for none.
+        labelled: Labelled pairs that the judge is checked by; None for those of the package.
+        repetitions: Of the judge of preference.
+        asks: Whether to ask before the judge is called.
+    """
+    if done.evaluation is None:
+        return None
     own = done.recipe.judges if done.is_written and judges is not None else ()
-    chosen = tuple(Judge(each) for each in _JUDGES if each in (judges or own))
-    judged = _JudgedRun(done.evaluation)
-    if chosen:
-        options = JudgeOptions(chosen, labelled_pairs(labelled), done.recipe.baseline, repetitions)
-        judged = _judged(_judge(home), options, done.evaluation, asks=asks)
-    recipes.show(home, asked, done.judged(judged.evaluation), judged.notes, judged.tables, judged.record)
-    _end_where_stopped(context, judged)
+    if not (judges or own):
+        return _JudgedRun(done.evaluation)
+    options = _judge_options(judges or own, done.recipe.baseline, labelled, repetitions)
+    return _judged(_judge(home), options, done.evaluation, asks=asks)
 
 
-def _judge_options(
-    judges: tuple[str, ...],
-    systems: "list[System]",
-    compare: tuple[str, str] | None,
-    labelled: Path | None,
-    repetitions: int,
-) -> "JudgeOptions":
+def _show_recipe(
+    context: click.Context,
+    home: "Home",
+    question_set: Path,
+    done: "RecipeRun",
+    judged: "_JudgedRun | None",
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the source's table, or JSON, and write the page; ends the command where the judge had to stop."""
+    from rag_assets.evaluation.recipes.running import recipe_notes, recipe_record, recipe_tables
+    from rag_assets.evaluation.report import report_page
+    from rag_assets.evaluation.tables import as_record
+    from rag_assets.pipeline.measuring import run_warnings
+
+    lines, tables = recipe_notes(done), recipe_tables(done)
+    record: dict[str, Any] = {"warnings": lines}
+    if judged is not None:
+        done = done.judged(judged.evaluation)
+        lines = [*lines, *judged.notes, *run_warnings(home, judged.evaluation, question_set)]
+        own_tables, record = recipe_tables(done), as_record(judged.evaluation, done.figures, [], lines, judged.record)
+        tables = [*own_tables, *judged.tables]
+        title = f"{done.name}: {question_set.name} on {home.path}"
+        page = report_page(title, judged.evaluation, done.figures, [], lines, judged.tables, own_tables)
+        _write_page(html, page)
+    if as_json:
+        print_json({"recipe": recipe_record(done), **record})
+    else:
+        _print_tables(tables)
+        say(_BRACKETS)
+        _print_notes(lines)
+    if judged is not None:
+        _end_where_stopped(context, judged)
+
+
+def _judge_options(judges: Sequence[str], base: str, labelled: Path | None, repetitions: int) -> "JudgeOptions":
+    """What judges are asked, those of preference against a mode named `base`."""
     from rag_assets.evaluation.judges.calibration import labelled_pairs
     from rag_assets.evaluation.judges.judgements import Judge
     from rag_assets.evaluation.judges.results import JudgeOptions
 
-    base = compare[0] if compare else systems[0].name
-    if "preference" in judges and all(each.name == base for each in systems):
-        raise click.UsageError("--judge preference compares modes: give --compare A B, or --mode several times")
     chosen = tuple(Judge(each) for each in _JUDGES if each in judges)
     return JudgeOptions(chosen, labelled_pairs(labelled), base, repetitions)
 
@@ -244,7 +312,6 @@ class _JudgedRun:
 
 def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *, asks: bool) -> _JudgedRun:
     """The run as the judge sees it, after what that costs was said."""
-    from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.judges.results import (
         judge_evaluation,
         judge_record,
@@ -287,39 +354,36 @@ def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimension
     from rag_assets.evaluation.runs import ANSWER
     from rag_assets.evaluation.tables import group_tables, headline_names, main_measure, meanings, overview_tables
 
-    for table in overview_tables(evaluation, computed):
-        _print(table)
-    for table in group_tables(evaluation, computed, dimensions, *main_measure(evaluation)):
-        _print(table)
+    _print_tables(overview_tables(evaluation, computed))
+    _print_tables(group_tables(evaluation, computed, dimensions, *main_measure(evaluation)))
     if evaluation.options.answers:
-        for table in group_tables(evaluation, computed, dimensions, ANSWER, "correct"):
-            _print(table)
+        _print_tables(group_tables(evaluation, computed, dimensions, ANSWER, "correct"))
     for line in meanings([name.partition(" ")[2] for name in headline_names(evaluation)]):
         say(line)
-    say("brackets: 95 % intervals, which are too narrow where a star stands: fewer than 20 questions")
+    say(_BRACKETS)
 
 
-def _print_rest(tables: "Sequence[TextTable]", comparisons: "Sequence[ComparedSystems]", notes: Sequence[str]) -> None:
-    for table in tables:
-        _print(table)
+def _print_rest(tables: "Iterable[TextTable]", comparisons: "Iterable[ComparedSystems]", notes: Iterable[str]) -> None:
+    from rag_assets.evaluation.tables import comparison_table
+
+    _print_tables(tables)
     for comparison in comparisons:
-        _print_comparison(comparison)
+        _print_tables([comparison_table(comparison)])
+        for name in list(comparison.comparisons)[:1]:
+            for each in comparison.changes[name][:_CHANGES_SHOWN]:
+                say(f"{each.question.id}: {name} {each.first:.2f} against {each.second:.2f}: {each.question.text}")
+    _print_notes(notes)
+
+
+def _print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         say(f"note: {note}")
 
 
-def _print_comparison(comparison: "ComparedSystems") -> None:
-    from rag_assets.evaluation.tables import comparison_table
-
-    _print(comparison_table(comparison))
-    for name in list(comparison.comparisons)[:1]:
-        for change in comparison.changes[name][:_CHANGES_SHOWN]:
-            say(f"{change.question.id}: {name} {change.first:.2f} against {change.second:.2f}: {change.question.text}")
-
-
-def _print(table: "TextTable") -> None:
-    say(table.title, bold=True)
-    print_table(table.columns, table.rows)
+def _print_tables(tables: "Iterable[TextTable]") -> None:
+    for table in tables:
+        say(table.title, bold=True)
+        print_table(table.columns, table.rows)
 
 
 @click.group("questions")
@@ -421,7 +485,6 @@ def publish(context: click.Context, *, anyway: bool) -> None:
     """Publish what is indexed but was held back because accepted questions were answered worse."""
     import getpass
 
-    from rag_assets.cli.progress import progress_display
     from rag_assets.defs.runs import publish_in_process
     from rag_assets.pipeline.measuring import gate_notes
 

@@ -1,4 +1,4 @@
-"""Commands that bring the knowledge base in step: `index`, `plan`, `status`, `snapshots`, `ui`."""
+"""Commands that bring the knowledge base in step: `index`, `plan`, `status`, `verify`, `snapshots`, `ui`."""
 
 import sys
 import time
@@ -76,17 +76,6 @@ def index(
     _print_source_notes(home, indexing.listing)
     for problem in indexing.changes.unreachable.values():
         complain(problem)
-    if indexing.changes.unreachable:
-        context.exit(1)
-
-
-def repair_and_index(context: click.Context, home: "Home", found: "Sequence[Damage]", *, as_json: bool) -> None:
-    """Mend what is damaged, index what that leaves to do, and print what was done; under the lock of the home."""
-    with interruptible(_KEPT):
-        begun = datetime.now(UTC)
-        with progress_display() as progress:
-            indexing = _index(home, mended(home, found), progress, allow_empty=False, full_check=False)
-        _print_index_summary(home, indexing, begun, as_json=as_json)
     if indexing.changes.unreachable:
         context.exit(1)
 
@@ -179,27 +168,33 @@ def _index(
     from rag_assets.pipeline.freshness import changes_to_index
     from rag_assets.pipeline.language_models import check_language_model
     from rag_assets.sources.changes import stored_documents
+    from rag_assets.store.lake import shard_of
 
+    asks_model = home.language_model_name != "extractive"
     started = time.monotonic()
     if (number := home.snapshots.finish()) is not None:
         complain(f"snapshot {number} is what readers see now: the run that made it was killed before")
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
     progress.phase("comparing with what is indexed")
     changes = changes_to_index(home, listing)
-    shards = _all_shards(home, changes) if full_check else changes.shards
-    planned = _planned(home, listing, changes) if shards else None
     before = stored_documents(home.lake)
+    shards = tuple(sorted({*changes.shards, *map(shard_of, before)})) if full_check else changes.shards
+    planned = None
+    if shards and asks_model:
+        from rag_assets.pipeline.plan import take_plan
+
+        planned = take_plan(home, listing, changes)
     if changes.new or changes.changed or changes.touched or changes.unfinished_shards or full_check:
         check_language_model(home)
     if shards:
-        progress.asks_model = home.language_model_name != "extractive"
+        progress.asks_model = asks_model
         progress.phase("loading Dagster")
         from rag_assets.defs.runs import index_in_process
 
         try:
             index_in_process(home, shards, progress, allow_empty=allow_empty, full_check=full_check)
         except BaseException:
-            if home.language_model_name != "extractive":
+            if asks_model:
                 progress.phase("recording calls")
                 home.ledger().compact()  # so that SQL shows the calls of a run that did not end
             raise
@@ -216,13 +211,6 @@ def _changed(before: "Stored", after: "Stored", changes: "Changes") -> tuple[str
     stored = before.keys() & after.keys()
     others = {name for name in stored if before[name]["content_sha256"] != after[name]["content_sha256"]}
     return tuple(sorted({*changes.changed, *others}))
-
-
-def _all_shards(home: "Home", changes: "Changes") -> tuple[str, ...]:
-    from rag_assets.sources.changes import stored_documents
-    from rag_assets.store.lake import shard_of
-
-    return tuple(sorted({*changes.shards, *map(shard_of, stored_documents(home.lake))}))
 
 
 def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
@@ -330,14 +318,6 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
         "tokens": sum(pc.sum(paid[kind]).as_py() or 0 for kind in kinds),
         "cost_usd": pc.sum(paid["cost_usd"]).as_py() or 0.0,
     }
-
-
-def _planned(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, float] | None:
-    if home.language_model_name == "extractive":
-        return None
-    from rag_assets.pipeline.plan import take_plan
-
-    return take_plan(home, listing, changes)
 
 
 def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: datetime) -> None:
@@ -526,6 +506,43 @@ def status(context: click.Context, *, as_json: bool) -> None:
         say(f"  {problem}")
     for contradiction in home.contradictions():
         say(f"  {contradiction.difference}; {contradiction.remedy}")
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend what is damaged, as `index` does with what it notices.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
+    """Read all files of this knowledge base and name what is damaged; exit status 1 where something is."""
+    from rag_assets.pipeline.repair import Repair
+    from rag_assets.store.damage import DamageKind
+
+    home = open_home(context)
+    with home.lock():
+        found = Repair(home).find(thorough=True)
+        mendable = [each for each in found if each.kind is not DamageKind.LEARNED]
+        if repair and mendable:
+            with interruptible(_KEPT):
+                begun = datetime.now(UTC)
+                with progress_display() as progress:
+                    indexing = _index(home, mended(home, mendable), progress, allow_empty=False, full_check=False)
+                _print_index_summary(home, indexing, begun, as_json=as_json)
+            if indexing.changes.unreachable:
+                context.exit(1)
+            learned = [each for each in found if each.kind is DamageKind.LEARNED]
+            for each in learned:
+                complain(each)
+            context.exit(1 if learned else 0)
+    if as_json:
+        print_json([{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in found])
+    elif found:
+        print_table(["damaged", "cause", "remedy"], [[each.place, each.cause, each.remedy] for each in found])
+        if mendable:
+            say("`rag-assets index` or `rag-assets verify --repair` mends what can be mended")
+    else:
+        say("nothing is damaged")
+    if found:
+        context.exit(1)
 
 
 @click.command()

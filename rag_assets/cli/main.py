@@ -12,16 +12,14 @@ from typing import Any
 import click
 
 from rag_assets import __version__
-from rag_assets.cli.asking import ask
 from rag_assets.cli.console import complain, full_disk, log_printably
 from rag_assets.cli.evaluating import evaluate, publish, question_sets
-from rag_assets.cli.indexing import index, plan, snapshots, status, ui
+from rag_assets.cli.indexing import index, plan, snapshots, status, ui, verify
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
-from rag_assets.cli.searching import search, sql
+from rag_assets.cli.searching import ask, search, sql
 from rag_assets.cli.serving import mcp, serve
 from rag_assets.cli.training import train, tune
-from rag_assets.cli.verifying import verify
 from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.text.plain import printable_line
 

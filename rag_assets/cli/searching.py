@@ -1,21 +1,116 @@
-"""Commands that ask the knowledge base: `search`, `sql`."""
+"""Commands that ask the knowledge base: `search`, `ask`, `sql`."""
 
-from typing import TYPE_CHECKING, TextIO
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from rag_assets.cli.console import complain, open_home, print_csv, print_json, print_json_line, print_table, say
-from rag_assets.cli.search_options import chosen_levels, chosen_mode, search_options
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_assets.query import Answer, AnswerEvent, Turn
     from rag_assets.query.results import SearchResult
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit
+
+
+class _ModeNames(click.ParamType[str]):
+    """One mode, or several with commas between them, and for some of them a plus sign before."""
+
+    name = "mode"
+
+    def __init__(self, names: tuple[str, ...], preparing: tuple[str, ...] = ()) -> None:
+        self._names = names
+        self._preparing = preparing
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """All names."""
+        return f"[{'|'.join(self._names)}][,…]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The names as given, where there are such modes."""
+        for name in self._retrievers(value).split(","):
+            if name not in self._names:
+                self.fail(f"unknown mode {name!r}, expected one of {', '.join(self._names)}", param, ctx)
+        return value
+
+    def _retrievers(self, value: str) -> str:
+        """What stands after a plus sign, where one may stand; else all."""
+        first, _, after = value.partition("+")
+        return after if first in self._preparing and after else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Modes that may stand where the cursor is."""
+        begun = re.split("[,+]", incomplete)[-1]
+        before = incomplete.removesuffix(begun)
+        return [CompletionItem(f"{before}{name}") for name in self._names if name.startswith(begun)]
+
+
+_OPTIONS = (  # that `search` and `ask` share
+    click.option(
+        "--mode",
+        type=_ModeNames(MODES, tuple(PREPARING_MODES)),
+        help="How to search; several with commas between are fused, hyde+ or rewrite+ goes before "
+        "[setting search.mode, of ask search.ask_mode].",
+    ),
+    click.option(
+        "--retriever", type=_ModeNames(RETRIEVERS), help="Mode, or modes, that find passages for hyde and rewrite."
+    ),
+    click.option("-k", type=click.IntRange(1, 1000), help="Number of results [setting search.k]."),
+    click.option(
+        "--filter", "filters", metavar="FIELD=VALUE", multiple=True, help="Keep only what matches; see the docs."
+    ),
+    click.option(
+        "--summaries",
+        type=click.Choice(["page", "file"]),
+        default="page",
+        show_default=True,
+        help="First step of two_step.",
+    ),
+    click.option(
+        "--level", type=click.IntRange(0), help="Reports that graph_global reads [setting search.global_level]."
+    ),
+    click.option(
+        "--dynamic-level/--fixed-level",
+        "dynamic",
+        default=None,
+        help="Whether it chooses finer reports only where they are nearer [setting search.global_dynamic].",
+    ),
+)
+
+
+def _search_options(command: Command) -> Command:
+    """The options of a search, in this order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
+    """The mode that options name, or else the usual one, as in `rewrite+two_step`.
+
+    Raises:
+        UsageError: A retriever is named for a mode that has none.
+    """
+    chosen = mode or usual
+    if retriever is None:
+        return chosen
+    if chosen not in PREPARING_MODES:
+        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {chosen}")
+    return f"{chosen}+{retriever}"
 
 
 @click.command()
 @click.argument("text", required=False)
-@search_options
+@_search_options
 @click.option("--granularity", type=click.Choice(["chunk", "page", "document"]), default="chunk", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--queries", type=click.File("r", encoding="utf-8"), help="BEIR queries (JSON lines with _id and text).")
@@ -47,12 +142,13 @@ def search(
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
+    from rag_assets.serve.requests import levels_of
 
     home = open_home(context)
-    chosen = home.settings.search
-    search_mode, count = chosen_mode(mode, retriever, chosen.mode), k or chosen.k
+    defaults = home.options.search_defaults
+    search_mode, count = _chosen_mode(mode, retriever, defaults.mode), k or defaults.k
     conditions = parse_filters(filters)
-    levels = chosen_levels(level, dynamic, chosen)
+    levels = levels_of(level, dynamic, defaults.levels)
     base = knowledge_base(home)
     if queries is not None:
         results = base.search_all(
@@ -90,6 +186,108 @@ def _print_hits(result: "SearchResult") -> None:
             say(f"   {line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}")
         if len(lines) > _LINES:
             say("   …")
+
+
+@click.command()
+@click.argument("text")
+@_search_options
+@click.option("--history", type=click.File("r", encoding="utf-8"), help="Earlier questions: JSON lines; see the docs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def ask(
+    context: click.Context,
+    text: str,
+    mode: str | None,
+    retriever: str | None,
+    k: int | None,
+    filters: tuple[str, ...],
+    summaries: str,
+    level: int | None,
+    history: TextIO | None,
+    *,
+    dynamic: bool | None,
+    as_json: bool,
+) -> None:
+    """Answer the question TEXT from the published knowledge base, with citations.
+
+    Without a language model, the passages that say most about it are quoted.
+    """
+    from rag_assets.pipeline.opening import knowledge_base
+    from rag_assets.query.filters import parse_filters
+    from rag_assets.query.results import to_json
+    from rag_assets.serve.requests import levels_of
+
+    home = open_home(context)
+    defaults = home.options.search_defaults
+    conditions = parse_filters(filters)
+    turns = _turns(history) if history is not None else []
+    events = knowledge_base(home).ask_stream(
+        text,
+        _chosen_mode(mode, retriever, defaults.ask_mode),
+        k or defaults.k,
+        conditions,
+        history=turns,
+        summaries=summaries,
+        levels=levels_of(level, dynamic, defaults.levels),
+    )
+    answer = _followed(events, shown=not as_json)
+    if as_json:
+        print_json(to_json(answer))
+    else:
+        _print_sources(answer)
+
+
+def _turns(file: TextIO) -> "list[Turn]":
+    """Earlier questions and answers, one JSON object a line."""
+    from rag_assets.query import Turn
+
+    turns = []
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise QueryError(f"{file.name}, line {number}: not JSON: {error}") from error
+        question, answer = (row.get("question"), row.get("answer", "")) if isinstance(row, dict) else (None, None)
+        if not isinstance(question, str) or not isinstance(answer, str):
+            raise QueryError(f'{file.name}, line {number}: expected {{"question": …, "answer": …}}')
+        turns.append(Turn(question, answer))
+    return turns
+
+
+def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
+    """The answer; its text is printed as it comes, and as a whole where the check changed it."""
+    from rag_assets.query import Answered, TextPiece
+
+    told = ""
+    for event in events:
+        if isinstance(event, TextPiece) and shown:
+            say(event.text, lines=True, end="")
+            told += event.text
+        if isinstance(event, Answered):
+            if shown and told != event.answer.text:
+                say(f"{chr(10) if told else ''}{event.answer.text}", lines=True, end="")
+            return event.answer
+    raise QueryError("the question was not answered")
+
+
+def _mode_of(answer: "Answer") -> str:
+    """The mode, and whether `auto` chose it."""
+    chosen = any(step.operation == "choose" for step in answer.trace.steps)
+    return f"mode {answer.mode}{', chosen by auto' if chosen else ''}"
+
+
+def _print_sources(answer: "Answer") -> None:
+    say()
+    cited = answer.cited()
+    if cited:
+        say()
+    for source in cited:
+        say(f"[{source.number}] {source.citation}", bold=True)
+    say(_mode_of(answer), err=True)
+    if answer.failure is not None:
+        complain(f"the language model did not answer: {answer.failure}")
 
 
 @click.command()

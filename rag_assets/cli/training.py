@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
+from rag_assets.cli.progress import progress_display
 from rag_assets.pipeline.opening import LEARNED
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def ranking(
     What is drafted or not accepted is learned from, but proves nothing: the proof is on accepted questions, over
     documents that were not learned from.
     """
-    from rag_assets.cli.progress import progress_display
     from rag_assets.pipeline import learning
 
     trees = model == "trees"
@@ -109,7 +109,6 @@ def rewriter(
 
     Without SET, those of the setting evaluation.questions. Needs the extra `train`.
     """
-    from rag_assets.cli.progress import progress_display
     from rag_assets.pipeline import measuring
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.rewriter_training import train_candidate
@@ -292,7 +291,6 @@ def tune(
 
     Without SET, those of the setting evaluation.questions. Ctrl-C prints what is known so far.
     """
-    from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.statistics import FEW, change_text
     from rag_assets.pipeline.opening import published_snapshot
     from rag_assets.pipeline.tuning import TuningBudget, planned_tuning

@@ -99,7 +99,7 @@ def test_ctrl_c_ends_in_one_line_at_any_moment(home: Home) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["rag_assets.cli", "click.core", "rag_assets.cli.verifying", "rag_assets.pipeline.home", "pydantic", "pyarrow"],
+    ["rag_assets.cli", "click.core", "rag_assets.cli.indexing", "rag_assets.pipeline.home", "pydantic", "pyarrow"],
 )
 def test_ctrl_c_ends_in_one_line_while_the_command_is_loaded(tmp_path: Path, module: str) -> None:
     code = f"""if True:

@@ -15,7 +15,7 @@ from llama import LlamaServer
 from test_runs import BOOK, QUESTIONS, RECEIPT
 
 from rag_assets.cli import main
-from rag_assets.cli.recipes import RECIPES as OFFERED
+from rag_assets.cli.evaluating import RECIPES as OFFERED
 from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.recipes.conditions import RECIPES
