@@ -6,8 +6,7 @@ with its calls of language models.
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, suppress
 
 from starlette.requests import Request
@@ -18,77 +17,68 @@ from rag_assets.query.ask.answers import Answered, AnswerEvent, EvidenceFound, T
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.published import OpenVersion
-from rag_assets.serve.api.routing import json_bytes, json_response, version_header
+from rag_assets.serve.api.routing import LOOK_SECONDS, json_bytes, version_header
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.requests import AskRequest, levels_of, turns_of
 from rag_assets.serve.service import Service
 
 _log = logging.getLogger(__name__)
 _KEEP_ALIVE_SECONDS = 10.0
-_LOOK_SECONDS = 0.5
+
+
+def events_of(
+    service: Service, version: OpenVersion, asked: AskRequest, mode: str, cancellation: Cancellation
+) -> Iterator[AnswerEvent]:
+    """What comes of a question, in the thread that reads it.
+
+    Raises:
+        RagAssetsError: The question cannot be answered, or was given up.
+    """
+    defaults = service.options.defaults
+    with service.timed(mode, "ask"):
+        stream = version.base.ask_stream(
+            asked.question,
+            mode,
+            asked.k or defaults.k,
+            parse_filters(asked.filters),
+            history=turns_of(asked.history),
+            summaries=asked.summaries,
+            levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
+            cancellation=cancellation,
+        )
+        with closing(stream):
+            for event in stream:
+                yield event
+                cancellation.check()
 
 
 class _AnswerStream:
-    """One question that is being answered."""
+    """One question that is being answered.
 
-    def __init__(self, request: Request, service: Service, asked: AskRequest, mode: str) -> None:
-        self._request = request
+    Attributes:
+        version: The version that is asked, once there is an event.
+    """
+
+    version: OpenVersion
+
+    def __init__(self, service: Service, asked: AskRequest, mode: str) -> None:
         self._service = service
         self._asked = asked
         self._mode = mode
         self._cancellation = Cancellation()
-        self._next_look = time.monotonic() + _LOOK_SECONDS
         self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[AnswerEvent | OpenVersion | None] = asyncio.Queue()
+        self._events: asyncio.Queue[AnswerEvent] = asyncio.Queue()
         self._work = asyncio.ensure_future(service.asking.run(self._write, self._cancellation))
         self._work.add_done_callback(_looked_at)
 
-    async def version(self) -> OpenVersion:
-        """The version that is asked, once the work has begun.
-
-        Raises:
-            RagAssetsError: It cannot be asked.
-            Problem: Too many wait, or the caller is gone.
-        """
-        first = await self._while_waited()
-        if isinstance(first, OpenVersion):
-            return first
-        await self._work
-        raise Problem(500, "the answer ended before it began")
-
-    async def next(self, seconds: float | None = None) -> AnswerEvent | None:
+    async def next(self, seconds: float) -> AnswerEvent | None:
         """The next event; None after the last one.
-
-        Args:
-            seconds: How long it is waited for; None as long as the caller waits.
 
         Raises:
             TimeoutError: There is none within the time.
             RagAssetsError: The question cannot be answered.
-            Problem: The caller is gone.
+            Problem: Too many wait.
         """
-        event = await (self._while_waited() if seconds is None else self._next(seconds))
-        if event is None:
-            await self._work
-            return None
-        assert not isinstance(event, OpenVersion)
-        return event
-
-    def leave(self) -> None:
-        """Give the question up; does nothing where it has been answered."""
-        self._work.cancel()
-
-    async def _while_waited(self) -> AnswerEvent | OpenVersion | None:
-        """The next event; also where events come fast, it is looked now and then whether the caller waits."""
-        while True:
-            if time.monotonic() >= self._next_look:
-                self._next_look = time.monotonic() + _LOOK_SECONDS
-                if await self._request.is_disconnected():
-                    raise Problem(503, "the caller is gone")
-            with suppress(TimeoutError):
-                return await self._next(_LOOK_SECONDS)
-
-    async def _next(self, seconds: float) -> AnswerEvent | OpenVersion | None:
         waiting = asyncio.ensure_future(self._events.get())
         done, _ = await asyncio.wait({waiting, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if waiting in done:
@@ -96,32 +86,21 @@ class _AnswerStream:
         waiting.cancel()
         if not done:
             raise TimeoutError
-        return None if self._events.empty() else self._events.get_nowait()
+        if self._events.empty():
+            await self._work
+            return None
+        return self._events.get_nowait()
+
+    def leave(self) -> None:
+        """Give the question up; does nothing where it has been answered."""
+        self._work.cancel()
 
     def _write(self) -> None:
         """In a thread: read the events."""
-        version = self._service.current()
-        self._tell(version)
-        asked, defaults = self._asked, self._service.options.defaults
-        with self._service.timed(self._mode, "ask"):
-            stream = version.base.ask_stream(
-                asked.question,
-                self._mode,
-                asked.k or defaults.k,
-                parse_filters(asked.filters),
-                history=turns_of(asked.history),
-                summaries=asked.summaries,
-                levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
-                cancellation=self._cancellation,
-            )
-            with closing(stream):
-                for event in stream:
-                    self._tell(event)
-                    self._cancellation.check()
-
-    def _tell(self, event: AnswerEvent | OpenVersion) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+        self.version = self._service.current()
+        for event in events_of(self._service, self.version, self._asked, self._mode, self._cancellation):
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
 
 def _looked_at(work: "asyncio.Future[None]") -> None:
@@ -135,26 +114,6 @@ def wants_events(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "").lower()
 
 
-async def answered(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
-    """The whole answer as JSON.
-
-    Raises:
-        RagAssetsError: The question cannot be answered.
-        Problem: Too many wait, or the caller is gone.
-    """
-    stream = _AnswerStream(request, service, asked, mode)
-    try:
-        version = await stream.version()
-        while True:
-            event = await stream.next()
-            if isinstance(event, Answered):
-                return json_response(event.answer, version)
-            if event is None:
-                raise Problem(500, "there is no answer")
-    finally:
-        stream.leave()
-
-
 async def answer_events(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
     """The answer as server-sent events. What is wrong with the question is told as a plain response.
 
@@ -162,15 +121,23 @@ async def answer_events(request: Request, service: Service, asked: AskRequest, m
         RagAssetsError: The question cannot be answered.
         Problem: Too many wait, or the caller is gone.
     """
-    stream = _AnswerStream(request, service, asked, mode)
+    stream = _AnswerStream(service, asked, mode)
     try:
-        version = await stream.version()
-        first = await stream.next()
+        first = await _first(request, stream)
     except BaseException:
         stream.leave()
         raise
-    headers = {"X-Accel-Buffering": "no", **version_header(version)}
+    headers = {"X-Accel-Buffering": "no", **version_header(stream.version)}
     return StreamingResponse(_sent(service, stream, first), media_type="text/event-stream", headers=headers)
+
+
+async def _first(request: Request, stream: _AnswerStream) -> AnswerEvent | None:
+    """The first event, as long as the caller waits for it."""
+    while True:
+        with suppress(TimeoutError):
+            return await stream.next(LOOK_SECONDS)
+        if await request.is_disconnected():
+            raise Problem(503, "the caller is gone")
 
 
 async def _sent(service: Service, stream: _AnswerStream, first: AnswerEvent | None) -> AsyncIterator[bytes]:

@@ -16,11 +16,12 @@ from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.published import OpenVersion
 from rag_assets.query.results import adapter_of
+from rag_assets.serve.limits import WorkerThreads
 from rag_assets.serve.problems import FieldProblem, Problem
 from rag_assets.serve.service import Service
 
 _T = TypeVar("_T")
-_LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5  # between two looks at whether the caller still waits
 
 
 async def read(service: Service, kind: Any, find: Callable[[Contents], object | None], missing: str = "") -> Response:
@@ -40,16 +41,16 @@ async def read(service: Service, kind: Any, find: Callable[[Contents], object | 
     return await service.reading.run(action)
 
 
-async def search(service: Service, request: Request, action: Callable[[Cancellation], _T]) -> _T:
-    """Search in a thread, as long as the caller waits.
+async def while_waited(threads: WorkerThreads, request: Request, action: Callable[[Cancellation], _T]) -> _T:
+    """Search or answer in a thread, as long as the caller waits.
 
     Raises:
         Problem: Too many wait, or the caller is gone.
     """
     cancellation = Cancellation()
-    work = asyncio.ensure_future(service.searching.run(lambda: action(cancellation), cancellation))
+    work = asyncio.ensure_future(threads.run(lambda: action(cancellation), cancellation))
     try:
-        while not (await asyncio.wait({work}, timeout=_LOOK_SECONDS))[0]:
+        while not (await asyncio.wait({work}, timeout=LOOK_SECONDS))[0]:
             if await request.is_disconnected():
                 raise Problem(503, "the caller is gone")
         return work.result()

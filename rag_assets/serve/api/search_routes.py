@@ -9,13 +9,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS, SEARCH_MODES
-from rag_assets.query.ask.answers import Answer
+from rag_assets.query.ask.answers import Answer, Answered
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.results import SearchResult
-from rag_assets.serve.api import routing
-from rag_assets.serve.api.events import answer_events, answered, wants_events
-from rag_assets.serve.api.routing import check_parameters, json_response, note
+from rag_assets.serve.api.events import answer_events, events_of, wants_events
+from rag_assets.serve.api.routing import check_parameters, json_response, note, while_waited
 from rag_assets.serve.requests import (
     FILTER_DESCRIPTION,
     AskRequest,
@@ -79,7 +78,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
                 )
             return json_response(result, version)
 
-        return await routing.search(service, request, action)
+        return await while_waited(service.searching, request, action)
 
     @router.post("/search", response_model=SearchResult, summary="Find passages, pages or documents")
     async def search(request: Request, asked: Annotated[SearchRequest, Body()]) -> Response:
@@ -106,7 +105,14 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         note(request, mode=mode[:64])
         if asked.stream or wants_events(request):
             return await answer_events(request, service, asked, mode)
-        return await answered(request, service, asked, mode)
+
+        def action(cancellation: Cancellation) -> Response:
+            version = service.current()
+            *_, last = events_of(service, version, asked, mode, cancellation)
+            assert isinstance(last, Answered)
+            return json_response(last.answer, version)
+
+        return await while_waited(service.asking, request, action)
 
     @router.get("/modes", response_model=ModeChoice, summary="List the modes")
     async def modes() -> ModeChoice:
