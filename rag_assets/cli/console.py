@@ -109,14 +109,9 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Non
     console.print(table)
 
 
-def print_json(value: object) -> None:
+def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON; what steers a terminal is an escape of JSON, so that nothing is lost."""
-    click.echo(json_text(value, indent=2))
-
-
-def print_json_line(value: object) -> None:
-    """The same in one line."""
-    click.echo(json_text(value))
+    click.echo(json_text(value, indent=indent))
 
 
 def print_csv(columns: Iterable[str], rows: Iterable[Iterable[object]], *, raw: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rag_assets.cli.console import complain, open_home, print_csv, print_json, print_json_line, print_table, say
+from rag_assets.cli.console import complain, open_home, print_csv, print_json, print_table, say
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 
@@ -316,8 +316,7 @@ def sql(
     import duckdb
 
     from rag_assets.pipeline.opening import readable_snapshot
-    from rag_assets.serve.sql.database import open_database
-    from rag_assets.serve.sql.rules import duckdb_message
+    from rag_assets.serve.sql.database import duckdb_message, open_database
 
     home = open_home(context)
     with open_database(home.lake, readable_snapshot(home)) as connection:
@@ -330,7 +329,7 @@ def sql(
             context.exit(1)
     if as_json:
         for row in rows:
-            print_json_line(dict(zip(columns, row, strict=True)))
+            print_json(dict(zip(columns, row, strict=True)), indent=None)
     elif as_csv:
         print_csv(columns, rows, raw=raw)
     else:

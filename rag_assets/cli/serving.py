@@ -37,13 +37,13 @@ def mcp(context: click.Context, host: str | None, port: int | None, *, http: boo
         raise click.UsageError("--host and --port go with --http", ctx=context)
     home = open_home(context)
     if http:
-        from rag_assets.serve.mcp.transports import PATH, attach
+        from rag_assets.serve.mcp.server import PATH, attach
 
         serve_home(home, host, port, attach, PATH)
         return
     from rag_assets.pipeline.opening import published
     from rag_assets.query.contents.page_images import PageImages
-    from rag_assets.serve.mcp.transports import serve_stdio
+    from rag_assets.serve.mcp.server import serve_stdio
     from rag_assets.serve.service import Service
 
     images = PageImages(lambda: source_folders(home))

@@ -4,8 +4,7 @@ import duckdb
 import pytest
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.serve.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
-from rag_assets.serve.sql.rules import check_select, duckdb_message
+from rag_assets.serve.sql.database import FUNCTIONS, TABLE_FUNCTIONS, check_select, duckdb_message
 
 SYNTAX = frozenset({"!__postfix", "count_star", "unnest"})  # what only the parser names
 

@@ -5,9 +5,16 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from starlette.responses import Response
 
-from rag_assets.query.contents.contents import ROW_LIMIT, Contents
+from rag_assets.query.contents.contents import (
+    ROW_LIMIT,
+    Contents,
+    Cost,
+    DocumentContents,
+    DocumentEntry,
+    DocumentFilter,
+    Health,
+)
 from rag_assets.query.contents.cursors import LIST_LIMIT, Listed
-from rag_assets.query.contents.documents import Cost, DocumentContents, DocumentEntry, DocumentFilter, Health
 from rag_assets.query.contents.graph import (
     COMMUNITY_LIMIT,
     EDGE_LIMIT,

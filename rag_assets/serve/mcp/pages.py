@@ -10,8 +10,7 @@ from functools import lru_cache
 from urllib.parse import parse_qs, quote, unquote
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.query.contents.contents import Contents
-from rag_assets.query.contents.documents import DocumentEntry
+from rag_assets.query.contents.contents import Contents, DocumentEntry
 from rag_assets.query.contents.pages import CellArea, PageBlock, PageContents, parse_area
 from rag_assets.serve.mcp.schemas import TextBlock
 from rag_assets.text.plain import one_line

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from rag_assets.contracts.modes import SEARCH_MODES
 from rag_assets.query.ask.answers import Sentence
-from rag_assets.query.contents.documents import DocumentEntry, Facet, Failure, PageEntry
+from rag_assets.query.contents.contents import DocumentEntry, Facet, Failure, PageEntry
 from rag_assets.query.contents.graph import CommunityEntry, EntityEntry, Finding
 from rag_assets.query.results import ModelCall
 from rag_assets.serve.requests import FILTER_DESCRIPTION, EarlierTurn, FilterText, Form, QueryText, SqlText

@@ -1,20 +1,28 @@
-"""The server: tools and resources over the Model Context Protocol, on any transport.
+"""The server: tools and resources over the Model Context Protocol; on standard input and output, and over HTTP on the
+app of the HTTP API.
 
 Text of documents is only ever given as data: in fields of results and in resources, never in instructions, descriptions
-or errors of the protocol. What stays out: what tools do (`rag_assets.serve.mcp.tools`), and transports.
+or errors of the protocol. Nothing but the protocol is written to standard output; the log goes to standard error. Over
+HTTP (streamable HTTP), the guard, limits, threads and figures of the app hold. What stays out: what tools do
+(`rag_assets.serve.mcp.tools`).
 """
 
 import asyncio
 import json
 import logging
+import signal
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
+from fastapi import FastAPI
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -35,19 +43,20 @@ from mcp_types import (
 )
 from mcp_types import Tool as ToolEntry
 from pydantic import ValidationError
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from rag_assets import __version__
 from rag_assets.contracts.content import page_id_of
 from rag_assets.contracts.errors import QueryError, RagAssetsError
-from rag_assets.query.contents.contents import Contents
-from rag_assets.query.contents.documents import DocumentEntry
+from rag_assets.query.contents.contents import Contents, DocumentEntry
 from rag_assets.query.results import describe_fields
 from rag_assets.serve.mcp.pages import PAGE_TEMPLATE, PageAddress, list_pages, read_page_text
 from rag_assets.serve.mcp.schemas import Result
 from rag_assets.serve.mcp.tools import TOOLS, Call, Tool
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
-from rag_assets.serve.telemetry import REQUESTS
+from rag_assets.serve.telemetry import REQUESTS, log_to
 from rag_assets.text.plain import message_of
 
 _log = logging.getLogger(__name__)
@@ -55,6 +64,9 @@ _T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]
 _TEXT = "text/plain"
 _NEXT = "rag-assets/next"
+PATH = "/mcp"
+_SESSIONS = 1000
+_IDLE_SECONDS = 30 * 60.0
 
 INSTRUCTIONS = """\
 A knowledge base of office files (Excel, PDF, Word, slides and others), read only. Start with `search`; see what \
@@ -214,3 +226,59 @@ def _resource(document: DocumentEntry, page_number: int) -> Resource:
         description=f"Page {page_number} of {document.page_count}, {document.format}",
         mime_type=_TEXT,
     )
+
+
+def attach(app: FastAPI, service: Service) -> AbstractAsyncContextManager[None]:
+    """Add the route of the protocol to the app of the HTTP API, and give what is to be open while it runs.
+
+    The guard of the app checks tokens, names of the server and other sites.
+    """
+    manager = StreamableHTTPSessionManager(
+        create_server(service),
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard does it
+        max_request_body_size=service.options.request_bytes,
+        session_idle_timeout=_IDLE_SECONDS,
+        max_sessions=_SESSIONS,
+    )
+    endpoint = _Endpoint(manager)
+    endpoint.route = Route(PATH, endpoint)
+    app.router.routes.append(endpoint.route)
+    return manager.run()
+
+
+class _Endpoint:
+    """Hands requests to the protocol, and names their route for the log and the figures of the guard."""
+
+    route: Route
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self.route
+        await self._manager.asgi_app(scope, receive, send)
+
+
+def serve_stdio(service: Service) -> None:
+    """Serve one client until it closes its side; the service is closed then."""
+    log_to()
+    # Control-C ends the process at once: Python's own handler would wait for the thread that reads the input
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        asyncio.run(_serve(service))
+    finally:
+        signal.signal(signal.SIGINT, before)
+        service.close()
+
+
+async def _serve(service: Service) -> None:
+    server = create_server(service)
+    async with stdio_server() as (incoming, outgoing):
+        warming = asyncio.create_task(_warm_up(service))
+        await server.run(incoming, outgoing, server.create_initialization_options())
+        warming.cancel()
+
+
+async def _warm_up(service: Service) -> None:
+    with suppress(RagAssetsError, Problem):  # the first call tells of it
+        await service.searching.run(service.warm_up)

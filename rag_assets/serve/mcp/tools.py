@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.ask.answers import Answer, Answered, EvidenceFound, TextPiece
 from rag_assets.query.cancellation import Cancellation
-from rag_assets.query.contents.documents import DocumentFilter
+from rag_assets.query.contents.contents import DocumentFilter
 from rag_assets.query.contents.graph import CommunityContents
 from rag_assets.query.contents.pages import parse_area
 from rag_assets.query.filters import parse_filters

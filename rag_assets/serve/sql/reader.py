@@ -1,7 +1,7 @@
 """SQL for strangers: one SELECT over a published version, within limits of time, memory and rows.
 
 Queries run in processes of their own, because DuckDB cannot interrupt every function, nor count all memory that one
-takes. What stays out: which statements are refused (`rag_assets.serve.sql.rules`).
+takes. What stays out: which statements are refused (`rag_assets.serve.sql.database`).
 """
 
 import json

@@ -7,20 +7,17 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from datetime import time as time_of_day
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import duckdb
 
 from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.processes.workers import connect, limit_memory, serve
-from rag_assets.serve.sql.database import open_database
-from rag_assets.serve.sql.rules import check_select, damaged_table, duckdb_message
+from rag_assets.serve.sql.database import check_select, damaged_table, duckdb_message, open_database
 from rag_assets.store.lake import Lake
 from rag_assets.store.queries import read_queries
 from rag_assets.store.snapshots import Snapshot
@@ -132,8 +129,6 @@ def as_json(value: object) -> object:  # noqa: PLR0911 - one line a kind
             return {str(name): as_json(each) for name, each in value.items()}
         case Sequence():
             return [as_json(each) for each in value]
-        case Decimal() | UUID() | timedelta():
-            return str(value)
         case _:
             return str(value)
 

@@ -14,8 +14,7 @@ from rag_assets.cli import main
 from rag_assets.cli.serving import serve_options
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query.contents.contents import Contents
-from rag_assets.query.contents.documents import Health
+from rag_assets.query.contents.contents import Contents, Health
 from rag_assets.serve.limits import ClientLimit, WorkerThreads
 from rag_assets.serve.problems import Overloaded, Problem
 from rag_assets.serve.service import ServeOptions
