@@ -79,8 +79,7 @@ def serve_home(
     threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
     from rag_assets.pipeline.opening import published
     from rag_assets.serve.api.app import create_app
-    from rag_assets.serve.api.connections import ConnectionLimits
-    from rag_assets.serve.api.server import announce, open_socket, serve_app
+    from rag_assets.serve.api.server import ConnectionLimits, announce, open_socket, serve_app
 
     with open_socket(address, chosen.port if port is None else port) as opened:
         ready = announce(opened, say, path)

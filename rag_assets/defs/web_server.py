@@ -27,8 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page, is_plain_path
 from rag_assets.pipeline.instance import DEFINITIONS
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.serve.api.connections import ConnectionLimits, limited_protocol
-from rag_assets.serve.api.server import address_of
+from rag_assets.serve.api.server import ConnectionLimits, address_of, limited_protocol
 from rag_assets.serve.limits import ClientLimit, read_body
 from rag_assets.serve.problems import Problem
 

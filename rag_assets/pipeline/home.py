@@ -15,7 +15,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   sources.json   sources named on the command line
   passwords.key  of the digests of passwords that were tried (rag_assets.parsing.passwords)
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
-  evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.serve.feedback)
+  evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.evaluation)
   verified.json  when files were last found intact (rag_assets.store.checksums)
   damaged/       what was taken away because it was damaged (rag_assets.store.damage)
 ```

@@ -47,6 +47,9 @@ class Published:
         open_base: Opens a version for searching.
         check_seconds: Time between two looks at which version is published.
         read_calls: Reads columns of all calls of language models, see `Contents`; None for those of the lake.
+
+    Attributes:
+        problem: Why the newest version is not what is open, where it is not; else None. May name files of this machine.
     """
 
     def __init__(
@@ -65,15 +68,10 @@ class Published:
         self._version: OpenVersion | None = None
         self._wanted: Snapshot | None = None  # the version that was published when `_version` was opened
         self._refused: tuple[Snapshot, RagAssetsError] | None = None
-        self._problem: str | None = None
+        self.problem: str | None = None
         self._looked = float("-inf")
         self._suspected = False
         self._opening = threading.Lock()
-
-    @property
-    def problem(self) -> str | None:
-        """Why the newest version is not what is open, where it is not; else None. May name files of this machine."""
-        return self._problem
 
     def suspect(self) -> None:
         """Look at the files of the version before the next one asks: something in it could not be read."""
@@ -115,9 +113,9 @@ class Published:
             elif unread:
                 self._note(unread)
         except RagAssetsError as error:
-            if str(error) != self._problem:
+            if str(error) != self.problem:
                 _log.warning("the published version cannot be opened: %s", error)
-            self._problem = str(error)
+            self.problem = str(error)
             if version is None:
                 raise NothingPublished(str(error)) from error
         self._looked = time.monotonic()
@@ -131,9 +129,9 @@ class Published:
         return f"{self._snapshots.path(pointer.number)}: damaged manifest; snapshot {current.number} is read instead"
 
     def _note(self, problem: str | None) -> None:
-        if problem and problem != self._problem:
+        if problem and problem != self.problem:
             _log.warning("%s", problem)
-        self._problem = problem
+        self.problem = problem
 
     def _open(self, snapshot: Snapshot) -> OpenVersion:
         if self._version is not None and self._refused is not None and self._refused[0] == snapshot:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from starlette.types import Receive
 
 from rag_assets.query.cancellation import Cancellation
-from rag_assets.serve.problems import Overloaded, Problem
+from rag_assets.serve.problems import Problem
 
 _T = TypeVar("_T")
 _CLIENTS = 10_000  # clients that are remembered
@@ -90,7 +90,7 @@ class WorkerThreads:
             cancellation: How it is given up; None where it ends soon by itself.
 
         Raises:
-            Overloaded: Too many wait already.
+            Problem: Too many wait already.
         """
         given_up = cancellation or Cancellation()
         future = self._begun(action, given_up)
@@ -124,7 +124,8 @@ class WorkerThreads:
         future: Future[_T] = Future()
         with self._guard:
             if self._closed or len(self._under_way) >= self._most:
-                raise Overloaded(self.kind)
+                late = f"too many requests wait for {self.kind}; try again in a moment"
+                raise Problem(503, late, {"Retry-After": "2"})
             self._under_way[future] = cancellation
             if len(self._threads) < self._workers:
                 name = f"{self.kind.replace(' ', '-')}-{len(self._threads)}"

@@ -62,8 +62,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
         self.headers = dict(headers)
         self.errors = errors
 
-    def content(self, request_id: str) -> dict[str, object]:
-        """The problem details."""
+    def response(self, request_id: str) -> Response:
+        """The response: its problem details."""
         details = ProblemDetails(
             type="about:blank",
             title=_TITLES.get(self.status, "Error"),
@@ -72,19 +72,8 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
             request_id=request_id,
             errors=list(self.errors),
         )
-        return details.model_dump(mode="json", exclude_defaults=False)
-
-    def response(self, request_id: str) -> Response:
-        """The response."""
-        content = json.dumps(self.content(request_id), ensure_ascii=False).encode("utf-8", "replace")
+        content = json.dumps(details.model_dump(mode="json"), ensure_ascii=False).encode("utf-8", "replace")
         return Response(content, self.status, self.headers, MEDIA_TYPE)
-
-
-class Overloaded(Problem):
-    """There are too many requests of a kind."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(503, f"too many requests wait for {kind}; try again in a moment", {"Retry-After": "2"})
 
 
 def problem_of(error: RagAssetsError) -> Problem:

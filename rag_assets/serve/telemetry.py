@@ -7,7 +7,6 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
-from typing import TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -42,9 +41,9 @@ class JsonLines(logging.Formatter):
         return json_text(facts)
 
 
-def log_to(stream: TextIO = sys.stderr) -> None:
-    """Write the log of the API and its server to a stream."""
-    handler = logging.StreamHandler(stream)
+def log_to_stderr() -> None:
+    """Write the log of the API and its server to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]

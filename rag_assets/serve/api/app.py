@@ -32,7 +32,6 @@ from rag_assets.text.plain import message_of
 
 _log = logging.getLogger(__name__)
 API = "/api/v1"
-_NO_ROOTS: dict[str, str] = {}
 _WEB_FOLDER = Path(__file__).parents[1] / "web"
 _VIEWS = (  # addresses under which the web page shows documents, pages and communities
     *("/", "/compare", "/documents", "/documents/{rest:path}", "/communities", "/communities/{rest:path}"),
@@ -73,7 +72,7 @@ class State:
 def create_app(
     published: Published,
     options: ServeOptions,
-    source_folders: Callable[[], Mapping[str, str]] = lambda: _NO_ROOTS,
+    source_folders: Callable[[], Mapping[str, str]],
     on_ready: Callable[[str | None], None] = lambda _: None,
     more: Callable[[FastAPI, Service], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:

@@ -56,7 +56,7 @@ from rag_assets.serve.mcp.schemas import Result
 from rag_assets.serve.mcp.tools import TOOLS, Call, Tool
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
-from rag_assets.serve.telemetry import REQUESTS, log_to
+from rag_assets.serve.telemetry import REQUESTS, log_to_stderr
 from rag_assets.text.plain import message_of
 
 _log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ class _Endpoint:
 
 def serve_stdio(service: Service) -> None:
     """Serve one client until it closes its side; the service is closed then."""
-    log_to()
+    log_to_stderr()
     # Control-C ends the process at once: Python's own handler would wait for the thread that reads the input
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

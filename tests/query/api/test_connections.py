@@ -14,8 +14,7 @@ import uvicorn
 from api_server import TOKEN, RunningServer, running
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag_assets.serve.api.connections import ConnectionLimits
-from rag_assets.serve.api.server import open_socket, server_config
+from rag_assets.serve.api.server import ConnectionLimits, open_socket, server_config
 
 LIMITS = ConnectionLimits(connections=512, header_bytes=64 << 10, header_seconds=10.0)
 BEGUN = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "

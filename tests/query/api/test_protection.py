@@ -16,7 +16,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents, Health
 from rag_assets.serve.limits import ClientLimit, WorkerThreads
-from rag_assets.serve.problems import Overloaded, Problem
+from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import ServeOptions
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
@@ -220,7 +220,7 @@ def test_work_that_waits_too_long_in_line_is_sent_away() -> None:
         try:
             first, second = (asyncio.ensure_future(work.run(gate.wait)) for _ in range(2))
             await asyncio.sleep(0)
-            with pytest.raises(Overloaded) as told:
+            with pytest.raises(Problem) as told:
                 await work.run(gate.wait)
             assert (told.value.status, "Retry-After" in told.value.headers) == (503, True)
             gate.set()
