@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import EmbeddingKind
+from rag_assets.evaluation.questions import read_qrels, read_queries
+from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paired_bootstrap
 from rag_assets.models.embedding.e5_weights import Precision
 from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.processes.workers import processors
@@ -27,7 +29,6 @@ Embed = Callable[[Sequence[str], EmbeddingKind], Vectors]
 
 DATA_SETS = ("ja_text/gov_pages", "ja_text/jsquad", "en_multihop/hotpotqa_100")
 RECALL_DEPTH = 5
-RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,15 @@ class DataSet:
 
 def read_data_set(data: Path, name: str) -> DataSet:
     folder = data / name
-    corpus, queries = (
-        [json.loads(line) for line in (folder / file).read_text(encoding="utf-8").splitlines()]
-        for file in ("corpus.jsonl", "queries.jsonl")
-    )
+    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     rows = {passage["_id"]: row for row, passage in enumerate(corpus)}
-    judged: dict[str, set[int]] = {}
-    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        query, passage, _score = line.split("\t")
-        judged.setdefault(query, set()).add(rows[passage])
+    queries, judged = list(read_queries(folder / "queries.jsonl")), read_qrels(folder / "qrels.tsv")
     published = folder / "e5_small_passages.npy"
     return DataSet(
         name,
         [f"{passage['title']}\n{passage['text']}" for passage in corpus],
-        [query["text"] for query in queries],
-        [judged[query["_id"]] for query in queries],
+        [text for _, text in queries],
+        [{rows[passage] for passage in judged[key]} for key, _ in queries],
         np.load(published).astype(np.float32) if published.exists() else None,
     )
 
@@ -124,27 +119,23 @@ def print_speed(embedders: dict[str, Embed], tokenizer: E5Embedder, texts: list[
         )
 
 
-def recalls(data_set: DataSet, passages: Vectors, queries: Vectors) -> NDArray[np.float64]:
+def recalls(data_set: DataSet, passages: Vectors, queries: Vectors) -> list[float]:
     """Recall of each question; ties go to the passage that comes first."""
     found = np.argsort(-(queries @ passages.T), axis=1, kind="stable")[:, :RECALL_DEPTH]
-    shares = [
+    return [
         len(relevant.intersection(rows.tolist())) / len(relevant)
         for rows, relevant in zip(found, data_set.relevant, strict=True)
     ]
-    return np.array(shares)
 
 
-def interval(values: NDArray[np.float64]) -> str:
-    """Mean and 95 % bootstrap interval over questions."""
-    draws = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.percentile(values[draws].mean(axis=1), [2.5, 97.5])
-    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+def shown(interval: Interval) -> str:
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def print_quality(embedders: dict[str, Embed], data_set: DataSet) -> None:
     print(f"\n{data_set.name}: {len(data_set.passages)} passages, {len(data_set.queries)} questions")
     print(f"{'':<16}{'Recall@5':>22}{'less the first':>26}{'cosine to published, median, least':>38}")
-    first: NDArray[np.float64] | None = None
+    first: list[float] | None = None
     for name, embed in embedders.items():
         passages = embed(data_set.passages, EmbeddingKind.PASSAGE)
         shares = recalls(data_set, passages, embed(data_set.queries, EmbeddingKind.QUERY))
@@ -153,7 +144,8 @@ def print_quality(embedders: dict[str, Embed], data_set: DataSet) -> None:
         if data_set.published is not None:
             found = np.sum(passages * data_set.published, axis=1)
             cosines = f"{np.median(found):.4f}, {found.min():.4f}"
-        print(f"{name:<16}{interval(shares):>22}{interval(shares - first):>26}{cosines:>38}", flush=True)
+        change = paired_bootstrap(shares, first).difference
+        print(f"{name:<16}{shown(bootstrap_interval(shares)):>22}{shown(change):>26}{cosines:>38}", flush=True)
 
 
 def main() -> int:

@@ -23,6 +23,7 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
     """Index in this process; wall seconds of the whole, of each step and of the embedder, and peak memory."""
     started = time.perf_counter()
     os.environ["DAGSTER_HOME"] = str(home_folder / "dagster_home")
+    from rag_assets.contracts.tables import CHUNKS
     from rag_assets.models.embedding.embedders import E5Embedder
     from rag_assets.pipeline.freshness import changes_to_index
     from rag_assets.pipeline.home import Home
@@ -56,7 +57,7 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
                 if step.start_time and step.end_time:
                     steps[step.step_key] = step.end_time - step.start_time
     snapshot = home.snapshots.current()
-    tokens = sum(home.lake.read(_table("chunks"), columns=["length_tokens"])["length_tokens"].to_pylist())
+    tokens = sum(home.lake.read(CHUNKS, columns=["length_tokens"])["length_tokens"].to_pylist())
     return {
         "seconds": time.perf_counter() - started,
         "steps": steps,
@@ -68,12 +69,6 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "peak_parser_mib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
     }
-
-
-def _table(name: str) -> Any:
-    from rag_assets.contracts.tables import TABLES
-
-    return TABLES[name]
 
 
 def in_child(home: Path, source: Path) -> dict[str, Any]:

@@ -182,11 +182,10 @@ def compare(paths: Sequence[Path], tools: Sequence[str], peer_python: str) -> No
 
 
 def _limits() -> Any:
-    from rag_assets.parsing.parse import ParsingLimits
-    from rag_assets.pipeline.settings import ParsingSettings
+    from rag_assets.pipeline.options import StepOptions
+    from rag_assets.pipeline.settings import Settings
 
-    settings = ParsingSettings()
-    return ParsingLimits(**{name: getattr(settings, name) for name in ParsingLimits.__dataclass_fields__})
+    return StepOptions(Settings()).parsing
 
 
 class MemoryWatch:

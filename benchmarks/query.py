@@ -36,7 +36,7 @@ from rag_assets.models.embedding.embedders import load_embedder
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.query import HydeOptions, KnowledgeBase, QueryOptions
-from rag_assets.store.lake import SHARDS, shard_of
+from rag_assets.store.lake import shard_of
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.terms import search_terms
 
@@ -108,16 +108,11 @@ def passages(data: Path, count: int) -> Iterator[dict[str, object]]:
 
 
 def build(store: VectorStore, embedder: Embedder, data: Path, count: int) -> dict[str, int]:
-    """Fill and index the serving table; versions to read."""
-    fields = [field for field in CHUNK_INDEX.fields if field.name not in COMPUTED_COLUMNS]
-    schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
-    rows = pa.Table.from_pylist(list(passages(data, count)), schema=schema)
-    shards = rows["shard"].to_pylist()
-    by_shard = {shard: rows.filter(pa.array([each == shard for each in shards])) for shard in SHARDS}
-    store.sync(CHUNK_INDEX, by_shard, embedder)
-    listed = rows.to_pylist()
-    store.sync(SUMMARY_INDEX, by_shards(SUMMARY_INDEX, summaries(listed)), embedder)
-    store.sync(QUESTION_INDEX, by_shards(QUESTION_INDEX, questions(listed)), embedder)
+    """Fill and index the serving tables; versions to read."""
+    rows = list(passages(data, count))
+    store.sync(CHUNK_INDEX, by_shards(CHUNK_INDEX, rows), embedder)
+    store.sync(SUMMARY_INDEX, by_shards(SUMMARY_INDEX, summaries(rows)), embedder)
+    store.sync(QUESTION_INDEX, by_shards(QUESTION_INDEX, questions(rows)), embedder)
     return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
 
 

@@ -34,9 +34,9 @@ from pathlib import Path
 from statistics import fmean, quantiles, stdev
 from typing import Any
 
-from benchmarks.retrieval import SEED, index_folder, open_home, passage_path, read_lines, write_passages
+from benchmarks.retrieval import LOADERS, SEED
 from rag_assets.evaluation.evidence import Corpus, Level
-from rag_assets.evaluation.questions import Evidence, Question, read_qrels, read_queries
+from rag_assets.evaluation.questions import read_queries
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paired_bootstrap
 from rag_assets.models.text_to_text import ExportedTextToText, TextToText
 from rag_assets.models.text_to_text_export import export
@@ -103,17 +103,8 @@ def small(work: Path, seeds: int, steps: int) -> None:
 
 def hotpotqa(data: Path, model: Path, work: Path, options: argparse.Namespace) -> None:
     """Train on questions of HotpotQA, and print the measure of those held out before and after."""
-    folder = data / "en_multihop/hotpotqa_100"
-    corpus = read_lines(folder / "corpus.jsonl")
-    write_passages(corpus, work / "files")
-    index_folder(work / "files", work / "home")
-    home = open_home(work / "home")
-    files = {passage["_id"]: f"data/{passage_path(number, passage)}" for number, passage in enumerate(corpus)}
-    relevant = read_qrels(folder / "qrels.tsv")
-    questions = [
-        Question(key, text, evidence=tuple(Evidence(files[each]) for each in relevant[key]))
-        for key, text in read_queries(folder / "queries.jsonl")
-    ]
+    home, [task] = LOADERS["en_multihop/hotpotqa_100"](data, work)
+    questions = task.questions
     base = knowledge_base(home)
     stored = StoredTables(home.lake, published_snapshot(home).tables)
     reward = SearchReward(base, Corpus(stored), questions, "nDCG@10", Level.DOCUMENT)
@@ -216,64 +207,51 @@ def random_questions(count: int) -> list[str]:
     return [" ".join(f"w{chance.randrange(WORDS)}" for _ in range(12)) for _ in range(count)]
 
 
-def speed_alone(folder: Path, questions: Sequence[str], runs: int) -> None:
-    """Print what a rewrite takes by an exported model, without torch in the process."""
+def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int, *, alone: bool) -> None:
+    """Print what a rewrite takes in torch and exported, and the agreement of both; exported alone, without torch."""
+    folder = work / "model"
+    if not alone:
+        shutil.rmtree(folder, ignore_errors=True)
+        if model is None:
+            write_t5(folder, SMALL)
+        else:
+            TextToText(str(model)).save(folder)
+        export(folder, max(LENGTHS))
     for threads in (1, 2):
         exported = ExportedTextToText(folder, threads)
+        models: dict[str, TextToText | ExportedTextToText] = {"exported": exported}
+        if not alone:
+            models = {"torch": TextToText(str(folder), threads=threads), **models}
         for length in LENGTHS:
-            rows = []
-            for number in range(runs + 1):
-                question = questions[number % len(questions)]
-                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in QueryForm]
-                began, processor = time.perf_counter(), time.process_time()
-                exported.likeliest(prompts, length)
-                rows.append((time.perf_counter() - began, time.process_time() - processor))
-            clock, processor_time = (sorted(1000 * row[of] for row in rows[1:]) for of in (0, 1))
-            ends = [quantiles(each, n=20, method="inclusive")[9::9] for each in (clock, processor_time)]
-            print(
-                f"{threads} threads, {length} tokens, load {os.getloadavg()[0]:.1f}: clock {ends[0][0]:.0f}, p95 "
-                f"{ends[0][1]:.0f}, least {clock[0]:.0f} ms; processor {ends[1][0]:.0f}, p95 {ends[1][1]:.0f} ms"
-            )
-
-
-def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int) -> None:
-    """Print what a rewrite takes in torch and exported, and the agreement of both."""
-    folder = work / "model"
-    shutil.rmtree(folder, ignore_errors=True)
-    if model is None:
-        write_t5(folder, SMALL)
-    else:
-        TextToText(str(model)).save(folder)
-    export(folder, max(LENGTHS))
-    for threads in (1, 2):
-        torch_model, exported = TextToText(str(folder), threads=threads), ExportedTextToText(folder, threads)
-        for length in LENGTHS:
-            seconds: dict[str, list[tuple[float, float]]] = {"torch": [], "exported": []}
+            seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in models}
             same = words = 0
             for number in range(runs + 1):
                 question = questions[number % len(questions)]
                 prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in QueryForm]
                 texts = []
-                for name, each in (("torch", torch_model), ("exported", exported)):
+                for name, each in models.items():
                     began, processor = time.perf_counter(), time.process_time()
                     texts.append(each.likeliest(prompts, length))
                     seconds[name].append((time.perf_counter() - began, time.process_time() - processor))
-                for ours, theirs in zip(*texts, strict=True):
+                for ours, theirs in zip(texts[0], texts[-1], strict=True):
                     same += ours == theirs
                     words += ours.split()[:1] == theirs.split()[:1]
-            figures = {
-                name: [
-                    1000 * value
-                    for of in (0, 1)
-                    for value in quantiles([row[of] for row in rows[1:]], n=20, method="inclusive")[9::9]
-                ]
-                for name, rows in seconds.items()
-            }
-            print(f"{threads} threads, {length} tokens: same text {same}, first word {words} of {2 * runs + 2}")
-            for name, (median, slow, processor, most) in figures.items():
-                print(f"  {name:10}clock {median:.0f}, p95 {slow:.0f} ms; processor {processor:.0f}, p95 {most:.0f} ms")
-            ratios = [figures["torch"][at] / figures["exported"][at] for at in (0, 2)]
-            print(f"  torch takes {ratios[0]:.1f} times as long by the clock, {ratios[1]:.1f} times of processors")
+            print(f"{threads} threads, {length} tokens, load {os.getloadavg()[0]:.1f}", end="")
+            print("" if alone else f": same text {same}, first word {words} of {2 * runs + 2}")
+            figures = {}
+            for name, rows in seconds.items():
+                clock, spent = (sorted(1000 * row[of] for row in rows[1:]) for of in (0, 1))
+                (median, slow), (processor, most) = (
+                    quantiles(each, n=20, method="inclusive")[9::9] for each in (clock, spent)
+                )
+                figures[name] = median, processor
+                print(
+                    f"  {name:10}clock {median:.0f}, p95 {slow:.0f}, least {clock[0]:.0f} ms; "
+                    f"processor {processor:.0f}, p95 {most:.0f} ms"
+                )
+            if not alone:
+                ratios = [torch / ours for torch, ours in zip(figures["torch"], figures["exported"], strict=True)]
+                print(f"  torch takes {ratios[0]:.1f} times as long by the clock, {ratios[1]:.1f} times of processors")
 
 
 def shown(figure: Interval) -> str:
@@ -309,18 +287,13 @@ def main() -> None:
     if options.what == "speed":
         found = [] if options.queries is None else [text for _, text in read_queries(options.queries)]
         questions = found or random_questions(options.runs)
-        if options.alone:
-            speed_alone(options.work / "model", questions, options.runs)
-            return
-        speed(options.work, options.model, questions, options.runs)
-        return
-    if options.what == "large":
+        speed(options.work, options.model, questions, options.runs, alone=options.alone)
+    elif options.what == "large":
         large(options.work, options.steps, options.precision, options.accumulation)
-        return
-    if options.what == "small":
+    elif options.what == "small":
         small(options.work, options.seeds, options.steps)
-        return
-    hotpotqa(options.data, options.model, options.work, options)
+    else:
+        hotpotqa(options.data, options.model, options.work, options)
 
 
 if __name__ == "__main__":
