@@ -2,20 +2,30 @@
 
 A file is drawn only where it lies below its source, after links are followed, and its bytes have the digest that is
 published: nothing else on the machine can be seen. Files are strangers' work, so that they are drawn in a process of
-its own (`rag_assets.query.contents.page_worker`).
+its own, by `main`; no other process loads what draws them.
 """
 
+import hashlib
 import json
 import os
+import struct
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-from rag_assets.processes.workers import WorkerEnded, Workers
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.processes.workers import WorkerEnded, Workers, connect, limit_memory, serve
 
 _Key = tuple[str, int, int, int, int]
 _SECONDS = 20.0
 _KEPT_BYTES = 32 << 20
+_MEMORY_BYTES = 2 << 30
+_MAX_HEIGHT = 8000  # pixels
 
 
 class PageImages:
@@ -23,7 +33,7 @@ class PageImages:
 
     def __init__(self, roots: Callable[[], Mapping[str, str]]) -> None:
         self._roots = roots
-        self._workers = Workers("rag_assets.query.contents.page_worker", 1)
+        self._workers = Workers("rag_assets.query.contents.page_images", 1)
         self._kept: OrderedDict[_Key, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -77,3 +87,74 @@ class PageImages:
             size = sum(map(len, self._kept.values()))
             while size > _KEPT_BYTES and len(self._kept) > 1:
                 size -= len(self._kept.popitem(last=False)[1])
+
+
+class _Documents:
+    """The PDF file that was asked last."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, str, int, int] | None = None
+        self._document: Any = None
+
+    def of(self, path: Path, sha256: str) -> Any:
+        """The file, if it still holds what was indexed; else None."""
+        import pypdfium2
+
+        found = path.stat()
+        key = (str(path), sha256, found.st_mtime_ns, found.st_size)
+        if self._key == key:
+            return self._document
+        if self._document is not None:
+            self._document.close()
+        self._key = self._document = None
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() == sha256:
+            self._document, self._key = pypdfium2.PdfDocument(content), key
+        return self._document
+
+
+def draw(document: Any, page_number: int, width: int) -> bytes | None:
+    """A page, from 1, as PNG; narrower than asked where it would be too high. None where there is no such page."""
+    if not 1 <= page_number <= len(document):
+        return None
+    page = document[page_number - 1]
+    across, down = page.get_size()
+    scale = min(width / max(across, 1), _MAX_HEIGHT / max(down, 1))
+    pixels = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False, no_smoothtext=False).to_numpy()
+    page.close()
+    return png(np.ascontiguousarray(pixels[:, :, :3]) if pixels.ndim == 3 else pixels)
+
+
+def png(pixels: NDArray[np.uint8]) -> bytes:
+    """A picture as PNG.
+
+    Args:
+        pixels: Shape `(height, width, 3)` for red, green, blue, or `(height, width)` for grey.
+    """
+    height, width = pixels.shape[:2]
+    lines = np.zeros((height, 1 + pixels[0].size), dtype=np.uint8)  # each line begins with its filter: none
+    lines[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )
+
+
+def main(descriptor: int, lifeline: int) -> None:
+    """Answer requests, as a process of `Workers`, until there are no more; an empty answer: there is no picture."""
+    import pypdfium2
+
+    documents = _Documents()
+    limit_memory(_MEMORY_BYTES)
+
+    def handle(request: bytes) -> bytes:
+        asked = json.loads(request)
+        try:
+            document = documents.of(Path(asked["path"]), asked["sha256"])
+            return (document and draw(document, asked["page_number"], asked["width"])) or b""
+        except (OSError, pypdfium2.PdfiumError, ValueError):
+            return b""
+
+    serve(connect(descriptor, lifeline), handle)
