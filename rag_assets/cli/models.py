@@ -113,21 +113,18 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
         )
         say(f"{cancel}: {state}; the next run keeps what it has answered")
         return
-    found = BatchStore(home.state).open_batches()
+    found = [
+        {
+            "batch": each.batch_id or each.nonce,
+            "model": each.model_name,
+            "created_at": utc(each.created_at),
+            "requests": each.requests,
+        }
+        for each in BatchStore(home.state).open_batches()
+    ]
     if as_json:
-        print_json(
-            [
-                {
-                    "batch": each.batch_id or each.nonce,
-                    "model": each.model_name,
-                    "created_at": utc(each.created_at),
-                    "requests": each.requests,
-                }
-                for each in found
-            ]
-        )
+        print_json(found)
     elif found:
-        rows = [[each.batch_id or each.nonce, each.model_name, utc(each.created_at), each.requests] for each in found]
-        print_table(["batch", "model", "created at", "requests"], rows)
+        print_table(["batch", "model", "created at", "requests"], [each.values() for each in found])
     else:
         say("no batch is under way")

@@ -37,15 +37,11 @@ class _ModeNames(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The names as given, where there are such modes."""
-        for name in self._retrievers(value).split(","):
+        first, _, after = value.partition("+")  # before which one of some names may stand
+        for name in (after if first in self._preparing and after else value).split(","):
             if name not in self._names:
                 self.fail(f"unknown mode {name!r}, expected one of {', '.join(self._names)}", param, ctx)
         return value
-
-    def _retrievers(self, value: str) -> str:
-        """What stands after a plus sign, where one may stand; else all."""
-        first, _, after = value.partition("+")
-        return after if first in self._preparing and after else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Modes that may stand where the cursor is."""
@@ -272,12 +268,6 @@ def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
     raise QueryError("the question was not answered")
 
 
-def _mode_of(answer: "Answer") -> str:
-    """The mode, and whether `auto` chose it."""
-    chosen = any(step.operation == "choose" for step in answer.trace.steps)
-    return f"mode {answer.mode}{', chosen by auto' if chosen else ''}"
-
-
 def _print_sources(answer: "Answer") -> None:
     say()
     cited = answer.cited()
@@ -285,7 +275,8 @@ def _print_sources(answer: "Answer") -> None:
         say()
     for source in cited:
         say(f"[{source.number}] {source.citation}", bold=True)
-    say(_mode_of(answer), err=True)
+    chosen = any(step.operation == "choose" for step in answer.trace.steps)
+    say(f"mode {answer.mode}{', chosen by auto' if chosen else ''}", err=True)
     if answer.failure is not None:
         complain(f"the language model did not answer: {answer.failure}")
 

@@ -7,8 +7,6 @@ from types import MappingProxyType
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from rag_assets.contracts.errors import ModelError, QueryError, RagAssetsError, StoreError
-from rag_assets.query.published import NothingPublished
 from rag_assets.text.plain import message_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -74,20 +72,3 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
         )
         content = json.dumps(details.model_dump(mode="json"), ensure_ascii=False).encode("utf-8", "replace")
         return Response(content, self.status, self.headers, MEDIA_TYPE)
-
-
-def problem_of(error: RagAssetsError) -> Problem:
-    """What a caller is told of an error."""
-    detail = str(error)
-    match error:
-        case NothingPublished():
-            return Problem(503, detail, {"Retry-After": "10"})
-        case QueryError():
-            return Problem(400, detail)
-        case ModelError():
-            return Problem(502, detail)
-        case StoreError():
-            # its message names files of this machine
-            return Problem(503, "a published file is missing or damaged; see the log", {"Retry-After": "2"})
-        case _:
-            return Problem(500, "the settings of the server do not fit; see the log")

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag_assets.contracts.errors import RagAssetsError, StoreError
+from rag_assets.contracts.errors import ModelError, QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.modes import MODES
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.knowledge_base import SearchDefaults
-from rag_assets.query.published import OpenVersion, Published
+from rag_assets.query.published import NothingPublished, OpenVersion, Published
 from rag_assets.serve.limits import WorkerThreads
-from rag_assets.serve.problems import Problem, problem_of
+from rag_assets.serve.problems import Problem
 from rag_assets.serve.sql.reader import SqlLimits, SqlReader
 from rag_assets.serve.telemetry import Metrics
 
@@ -113,13 +113,20 @@ class Service:
 
     def problem_of(self, error: RagAssetsError) -> Problem:
         """What a caller is told of an error. It is counted; the log says what a caller may not know."""
-        problem = problem_of(error)
         self.metrics.errors.labels(type(error).__name__).inc()
-        if isinstance(error, StoreError):
+        detail = str(error)
+        match error:
+            case NothingPublished():
+                return Problem(503, detail, {"Retry-After": "10"})
+            case QueryError():
+                return Problem(400, detail)
+            case ModelError():
+                return Problem(502, detail)
+        _log.error("%s: %s", type(error).__name__, error)
+        if isinstance(error, StoreError):  # its message names files of this machine
             self.published.suspect()
-        if isinstance(error, StoreError) or problem.status == 500:
-            _log.error("%s: %s", type(error).__name__, error)
-        return problem
+            return Problem(503, "a published file is missing or damaged; see the log", {"Retry-After": "2"})
+        return Problem(500, "the settings of the server do not fit; see the log")
 
     def close(self) -> None:
         """End threads and processes; what threads do is given up, and they are waited for a few seconds."""

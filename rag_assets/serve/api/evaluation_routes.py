@@ -7,8 +7,7 @@ What stays out: the set itself (`rag_assets.evaluation.questions`), and the file
 
 import logging
 import pathlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -127,11 +126,20 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
 
         return await service.reading.run(action)
 
-    async def written(path: pathlib.Path | None, write: Callable[[pathlib.Path], object]) -> Response:
+    async def written(what: str, path: pathlib.Path | None, write: Callable[[pathlib.Path], object]) -> Response:
         def action() -> Response:
             if path is None:
                 raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
-            return Response(json_bytes(write(path)), media_type="application/json")
+            try:
+                value = write(path)
+            # callers are told without the names of this machine that messages hold
+            except OSError as error:
+                _log.error("%s cannot be written: %s", what, error)
+                raise Problem(503, f"the server cannot write {what}; see the log") from error
+            except (QueryError, StoreError) as error:
+                _log.error("%s", error)
+                raise Problem(503, f"nothing can be added to {what}; see the log") from error
+            return Response(json_bytes(value), media_type="application/json")
 
         return await service.reading.run(action)
 
@@ -174,52 +182,27 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
     @router.post("/feedback", response_model=Feedback, summary="Make a draft question of an answer and a thumb")
     async def feedback(request: Request, asked: Annotated[FeedbackRequest, Body()]) -> Response:
         note(request, good=asked.good)
-        return await written(service.options.feedback, lambda path: Feedback(add_feedback(path, asked)))
+
+        def write(path: pathlib.Path) -> Feedback:
+            draft = _draft(asked)
+            add_drafts(path, [draft])  # it takes the place of one on the same question
+            return Feedback(draft.id)
+
+        return await written("the question set", service.options.feedback, write)
 
     @router.post("/clicks", response_model=RecordedClick, summary="Write down that a result was opened")
     async def clicks(request: Request, opened: Annotated[ClickRequest, Body()]) -> Response:
         note(request, rank=len(opened.above) + 1)
-        return await written(service.options.clicks, lambda path: RecordedClick(record_click(path, opened).rank))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        click = Click(opened.question.strip(), opened.result, tuple(opened.above), now)
+
+        def write(path: pathlib.Path) -> RecordedClick:
+            add_click(path, click)
+            return RecordedClick(click.rank)
+
+        return await written("the clicks", service.options.clicks, write)
 
     return router
-
-
-def record_click(path: pathlib.Path, opened: ClickRequest) -> Click:
-    """Write down that a result was opened.
-
-    Raises:
-        Problem: The file cannot be written, or is full.
-    """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    click = Click(opened.question.strip(), opened.result, tuple(opened.above), now)
-    with _written("the clicks"):
-        add_click(path, click)
-    return click
-
-
-@contextmanager
-def _written(what: str) -> Iterator[None]:
-    """Errors of writing a file, told to callers without the names of this machine that their messages hold."""
-    try:
-        yield
-    except OSError as error:
-        _log.error("%s cannot be written: %s", what, error)
-        raise Problem(503, f"the server cannot write {what}; see the log") from error
-    except (QueryError, StoreError) as error:
-        _log.error("%s", error)
-        raise Problem(503, f"nothing can be added to {what}; see the log") from error
-
-
-def add_feedback(path: pathlib.Path, asked: FeedbackRequest) -> str:
-    """Add a draft question and give its id; one on the same question takes its place.
-
-    Raises:
-        Problem: The file cannot be written, is damaged, or holds too many drafts.
-    """
-    draft = _draft(asked)
-    with _written("the question set"):
-        add_drafts(path, [draft])
-    return draft.id
 
 
 def _draft(asked: FeedbackRequest) -> Question:
