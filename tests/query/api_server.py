@@ -1,10 +1,11 @@
-"""Real servers for tests, in processes of their own."""
+"""Real servers for tests, in processes of their own, and a knowledge base that takes its time."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.testclient import TestClient
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
+from rag_assets.query.results import ModelCall
 
 TOKEN = "a-token-of-the-tests"
 MakeClient = Callable[..., TestClient]
@@ -64,3 +69,27 @@ def running(
         finally:
             process.kill()
             process.stdout.close()
+
+
+class SlowBase(KnowledgeBase):
+    """Stands for a knowledge base whose model writes until nobody listens any more."""
+
+    def __init__(self) -> None:
+        self.begun, self.closed = threading.Event(), threading.Event()
+
+    def ask_stream(self, question: str, *_rest: object, **_options: object) -> Iterator[object]:  # type: ignore[override]
+        try:
+            yield EvidenceFound((), Trace((), 0.0))
+            if question == "fails":
+                raise QueryError("nothing more")
+            if question == "broken":
+                call = ModelCall("answer_from_passages", "openai", "m", "failed", False, 100, 20, 7, 0.25, 1.0)
+                yield Answered(Answer(question, "hybrid", True, "half \ud83d a sign", (), (), Trace((), 0.0, (call,))))
+                return
+            for _ in range(4000):
+                self.begun.set()
+                yield TextPiece("と")
+                threading.Event().wait(0.005)
+            yield Answered(Answer(question, "hybrid", False, "", (), (), Trace((), 0.0)))
+        finally:
+            self.closed.set()

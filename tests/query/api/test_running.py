@@ -6,21 +6,19 @@ import shutil
 import signal
 import threading
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from api_server import MakeClient, RunningServer, running
+from api_server import MakeClient, RunningServer, SlowBase, running
 from starlette.testclient import TestClient
 
-from rag_assets.contracts.errors import QueryError, StoreError
+from rag_assets.contracts.errors import StoreError
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, published
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import Answer, Answered, EvidenceFound, TextPiece, Trace
 from rag_assets.query.published import NothingPublished, Published
 from rag_assets.store.snapshots import Snapshot
 
@@ -147,30 +145,11 @@ def test_an_index_of_another_embedder_is_not_served(moved: Home) -> None:
         published(moved).current()
 
 
-class SlowBase:
-    """Stands for a knowledge base whose model writes until nobody listens any more."""
-
-    def __init__(self) -> None:
-        self.closed = threading.Event()
-
-    def ask_stream(self, question: str, *_rest: object, **_options: object) -> Iterator[object]:
-        try:
-            yield EvidenceFound((), Trace((), 0.0))
-            if question == "fails":
-                raise QueryError("nothing more")
-            for _ in range(2000):
-                yield TextPiece("と")
-                threading.Event().wait(0.005)
-            yield Answered(Answer(question, "hybrid", False, "", (), (), Trace((), 0.0)))
-        finally:
-            self.closed.set()
-
-
 @pytest.fixture
 def slow(moved: Home, make_client: MakeClient) -> tuple[TestClient, SlowBase]:
     client, base = make_client(moved), SlowBase()
     service = client.app.state.service  # type: ignore[attr-defined]
-    service.published = Published(moved.lake, moved.snapshots, lambda _: base)  # type: ignore[arg-type,return-value]
+    service.published = Published(moved.lake, moved.snapshots, lambda _: base)
     return client, base
 
 

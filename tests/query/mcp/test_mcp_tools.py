@@ -1,11 +1,11 @@
 """Long pages and lists in parts, addresses, communities, and calls that nobody waits for any more."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from api_server import SlowBase
 from graph_data import fill_lake, stored_tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +16,10 @@ from rag_assets import open_version
 from rag_assets.cli.serving import serve_options
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.contents.pages import PageBlock, parse_area, shown_blocks
 from rag_assets.query.published import Published
-from rag_assets.query.results import ModelCall
 from rag_assets.serve.mcp.pages import PageAddress, lines_of, list_pages, parse_address, part_of, read_page_text
 from rag_assets.serve.mcp.server import create_server
 from rag_assets.serve.service import Service
@@ -110,28 +108,6 @@ def test_the_list_of_pages_goes_on_where_it_was_cut(sample_home: Path, monkeypat
             break
     assert len(set(found)) == len(found) == 33
     assert found == sorted(found)
-
-
-class SlowBase(KnowledgeBase):
-    """Stands for a knowledge base whose model writes until nobody listens any more."""
-
-    def __init__(self) -> None:
-        self.begun, self.closed = threading.Event(), threading.Event()
-
-    def ask_stream(self, question: str, *_rest: object, **_options: object) -> Iterator[object]:  # type: ignore[override]
-        try:
-            yield EvidenceFound((), Trace((), 0.0))
-            if question == "broken":
-                call = ModelCall("answer_from_passages", "openai", "m", "failed", False, 100, 20, 7, 0.25, 1.0)
-                yield Answered(Answer(question, "hybrid", True, "half \ud83d a sign", (), (), Trace((), 0.0, (call,))))
-                return
-            for _ in range(4000):
-                self.begun.set()
-                yield TextPiece("と")
-                threading.Event().wait(0.005)
-            yield Answered(Answer(question, "hybrid", False, "", (), (), Trace((), 0.0)))
-        finally:
-            self.closed.set()
 
 
 @pytest.fixture
