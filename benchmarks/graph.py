@@ -38,6 +38,7 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     REPORT_INDEX,
 )
+from rag_assets.evaluation.judges.judgements import no_progress
 from rag_assets.graph.communities.tables import (
     Community,
     by_level,
@@ -75,10 +76,6 @@ GRAPH_STEPS = ("mentions", "entities", "communities", "reports", "embed")
 Found = TypeVar("Found")
 
 
-def silent(done: int, total: int) -> None:
-    del done, total
-
-
 def processor_seconds() -> float:
     """Of this process and those that it has seen end."""
     spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -108,14 +105,14 @@ def update(home: Home) -> dict[str, Any]:
 
     def parse() -> None:
         listing = home.listing()
-        update_documents(home.lake, listing, SHARDS, home.options.parsing, worker_count(0), silent)
+        update_documents(home.lake, listing, SHARDS, home.options.parsing, worker_count(0), no_progress)
         size, overlap = settings.chunking.size_tokens, settings.chunking.overlap_share
-        update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), size, overlap, silent)
+        update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), size, overlap, no_progress)
 
     def mentions() -> None:
         with SpacyRecognizer(worker_count(0)) as recognizer:
             update_mentions(
-                home.lake, SHARDS, model, home.options.mentions, home.options.entity_types, silent, recognizer
+                home.lake, SHARDS, model, home.options.mentions, home.options.entity_types, no_progress, recognizer
             )
 
     def embed() -> None:
@@ -126,7 +123,7 @@ def update(home: Home) -> dict[str, Any]:
     timed("mentions", mentions)
     timed("entities", lambda: update_entities(home.lake, model, home.embedder, home.options.entities))
     found = timed("communities", lambda: update_communities(home.lake, home.options.leiden))
-    reports = timed("reports", lambda: update_reports(home.lake, model, home.options.reports, silent))
+    reports = timed("reports", lambda: update_reports(home.lake, model, home.options.reports, no_progress))
     timed("embed", embed)
     tables = (CHUNKS, ENTITY_MENTIONS, ENTITIES, RELATIONSHIPS, COMMUNITIES, COMMUNITY_REPORTS)
     return {
@@ -298,10 +295,9 @@ def costs(work: Path, data: Path) -> None:
     for name, folder in INDEXED.items():
         for enabled in ("false", "true"):
             os.environ["RAG_GRAPH__ENABLED"] = enabled
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            before = processor_seconds()
             found = indexing.in_child(work / f"{name}-{enabled}", data / folder)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            spent = processor_seconds() - before
             added = sum(found["steps"].get(step, 0.0) for step in ADDED)
             print(f"{name:12}{'on' if enabled == 'true' else 'off':>8}{found['process_seconds']:>9.1f}", end="")
             print(f"{added:>13.1f}{spent:>11.1f}{found['peak_mib']:>7.0f}")

@@ -27,15 +27,15 @@ from typing import Any
 
 from rag_assets.contracts.modes import GRAPH_MODES, SEARCH_MODES
 from rag_assets.contracts.tables import CHUNK_INDEX
-from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.questions import Evidence, Question, read_qrels, read_queries
 from rag_assets.evaluation.runs import RunOptions, System, parse_system
 from rag_assets.evaluation.runs import evaluate as run
 from rag_assets.evaluation.statistics import Interval, PairedDifference, bootstrap_interval, paired_bootstrap
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
+from rag_assets.pipeline.measuring import open_corpus
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import StoredTables
 
 try:
     import pptx
@@ -269,9 +269,8 @@ LOADERS: Mapping[str, Callable[[Path, Path], tuple[Home, list[Task]]]] = {
 
 def evaluate(home: Home, task: Task, modes: Sequence[str]) -> list[Row]:
     """Answer all queries of a task in each mode; what `auto` chooses is compared with the best single mode as well."""
-    snapshot, base = readable_snapshot(home), knowledge_base(home)
-    assert snapshot is not None
-    corpus = Corpus(StoredTables(home.lake, snapshot.tables))
+    snapshot = published_snapshot(home)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     systems = [System(mode, base, corpus, *parse_system(mode)[:2]) for mode in modes]
     options = RunOptions(tuple(task.measures), (task.level,), k=DEPTH)
     evaluation = run(systems, task.questions, options)

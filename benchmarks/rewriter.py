@@ -35,15 +35,15 @@ from statistics import fmean, quantiles, stdev
 from typing import Any
 
 from benchmarks.retrieval import LOADERS, SEED
-from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.questions import read_queries
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paired_bootstrap
 from rag_assets.models.text_to_text import ExportedTextToText, TextToText
 from rag_assets.models.text_to_text_export import export
+from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.pipeline.rewriter_training import rewriter_options
 from rag_assets.pipeline.settings import RewriterTrainingSettings
-from rag_assets.query import StoredTables
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
 from rag_assets.training.reinforce import Penalties
@@ -105,9 +105,9 @@ def hotpotqa(data: Path, model: Path, work: Path, options: argparse.Namespace) -
     """Train on questions of HotpotQA, and print the measure of those held out before and after."""
     home, [task] = LOADERS["en_multihop/hotpotqa_100"](data, work)
     questions = task.questions
-    base = knowledge_base(home)
-    stored = StoredTables(home.lake, published_snapshot(home).tables)
-    reward = SearchReward(base, Corpus(stored), questions, "nDCG@10", Level.DOCUMENT)
+    snapshot = published_snapshot(home)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    reward = SearchReward(base, corpus, questions, "nDCG@10", Level.DOCUMENT)
     items = [Item(each.text, QueryForm.KEYWORDS) for each in questions if reward.rewards(each)]
     random.Random(SEED).shuffle(items)
     training, validation, held_out = items[:45], items[45:60], items[60:]
