@@ -5,16 +5,17 @@ paid, so that each further question is a call like any other, with a stored answ
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.delegating import DelegatingModel
+from rag_assets.models.dispatch import answers
 from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
@@ -67,6 +68,52 @@ class Repeats:
 
 
 NO_REPEATS = Repeats()
+
+
+class DelegatingModel(ABC):
+    """A language model around another one, which does something to each request or answer that passes.
+
+    Everything is that of the inner model, except what `_around` does.
+    """
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """Provider and model."""
+        return self._inner.name
+
+    @property
+    def generative(self) -> bool:
+        """Whether it writes at all."""
+        return self._inner.generative
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of prompt and answer together, at most; a server may be asked for it."""
+        return self._inner.context_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of an answer at most; a server may be asked for it."""
+        return self._inner.output_tokens
+
+    @abstractmethod
+    def _around(self, session: Session) -> Session:
+        """The session around one of the inner model."""
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        with self._inner.session() as session:
+            yield self._around(session)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        with self.session() as session:
+            yield from answers(session, requests)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        return self._inner.count_tokens(requests)
 
 
 class StructuredModel(DelegatingModel):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.delegating import DelegatingModel
+from rag_assets.models.structured import DelegatingModel
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.results import ModelCall, TraceRecorder
 
