@@ -23,7 +23,7 @@ from rag_assets.defs.partitions import (
 )
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.defs.retention import drop_old_runs
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.pipeline.freshness import step_facts, unfinished_steps
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home

@@ -1,7 +1,7 @@
 """Builds the language model that the settings name, with all that stands around a provider."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import ModelError, SettingsError
-from rag_assets.contracts.generation import Request
+from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, model_facts
@@ -73,6 +73,34 @@ class ModelChoice:
         return facts
 
 
+class ExtractiveModel:
+    """The stand-in where no language model is configured; see `LanguageModel`.
+
+    It writes nothing, so that steps use their own algorithms, and raises `ModelError` where it is asked.
+    """
+
+    name = "extractive"
+    generative = False
+    context_tokens = 0
+    output_tokens = 0
+
+    def session(self) -> AbstractContextManager[Session]:
+        raise _refusal()
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:  # noqa: ARG002 - of the protocol
+        raise _refusal()
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:  # noqa: ARG002 - of the protocol
+        raise _refusal()
+
+
+def _refusal() -> ModelError:
+    return ModelError(
+        "this needs a language model: set language_model.provider (RAG_LANGUAGE_MODEL__PROVIDER) to anthropic, "
+        "openai or vllm"
+    )
+
+
 def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget") -> LanguageModel:
     """Build a language model, with all that stands around its provider.
 
@@ -80,8 +108,6 @@ def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget")
         SettingsError: The settings do not fit, or a package is missing.
     """
     if choice.provider == "extractive":
-        from rag_assets.models.extractive import ExtractiveModel
-
         return ExtractiveModel()
     from rag_assets.models.metered import MeteredModel
     from rag_assets.models.structured import StructuredModel

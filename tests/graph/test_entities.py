@@ -49,7 +49,7 @@ from rag_assets.graph.entities.tables import (
 )
 from rag_assets.graph.entities.type_suggestions import grouped, suggest_types
 from rag_assets.graph.mentions.tables import update_mentions
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import SHARDS, WHOLE, Lake
 

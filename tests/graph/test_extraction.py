@@ -42,7 +42,7 @@ from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names,
 from rag_assets.graph.mentions.tables import MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
 from rag_assets.graph.names import is_code, is_name
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.records import page_text
 from rag_assets.store.incremental import finished

@@ -28,7 +28,7 @@ from rag_assets.graph.entities.resolution import ResolutionOptions
 from rag_assets.graph.entities.tables import EntityOptions, update_entities
 from rag_assets.graph.reports.dialogues import STEP, ReportOptions
 from rag_assets.graph.reports.tables import update_reports
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.serving import entity_rows, report_rows

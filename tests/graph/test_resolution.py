@@ -25,7 +25,7 @@ from rag_assets.graph.entities.resolution import (
 )
 from rag_assets.graph.names import distinguishing_marks, is_acronym_of, is_part_of_name, may_be_one
 from rag_assets.models.dialogue import Missing
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.text.folding import fold_name
 

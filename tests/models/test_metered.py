@@ -39,7 +39,7 @@ from rag_assets.models.accounts.budget import Budget
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.schema import OWNERS, RESERVATIONS
 from rag_assets.models.catalogue import upper_price_usd
-from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.metered import MeteredModel
 
 
