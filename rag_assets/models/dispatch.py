@@ -1,7 +1,7 @@
 """Requests to a provider that answers one request a call, handed over and taken from ordinary threads.
 
-Attempts, backoff and giving up are `attempts`, how many attempts run at once `congestion`, limits that processes share
-`rate_limit`; stored answers, ledger and budget stand around it (`metered`).
+Attempts, backoff, giving up and how many attempts run at once are `attempts`, limits that processes share `rate_limit`;
+stored answers, ledger and budget stand around it (`metered`).
 
 ```
 submit ──► prime: one at a time per new prefix ──► window ──► rate limit ──► Caller.call ──► keep ──► take

@@ -16,8 +16,7 @@ import pytest
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.models.attempts import Pacing
-from rag_assets.models.congestion import CongestionWindow
+from rag_assets.models.attempts import CongestionWindow, Pacing
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.providers import CallError, CallProblem, Keep
 
