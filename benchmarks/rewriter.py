@@ -46,9 +46,15 @@ from rag_assets.pipeline.rewriter_training import rewriter_options
 from rag_assets.pipeline.settings import RewriterTrainingSettings
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
-from rag_assets.training.reinforce import Penalties
 from rag_assets.training.rewards import SearchReward
-from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions, read_curves, train_rewriter
+from rag_assets.training.rewriter import (
+    Item,
+    Penalties,
+    RewriterData,
+    RewriterOptions,
+    read_curves,
+    train_rewriter,
+)
 from rag_assets.training.rewriter_data import pseudo_labels
 
 LENGTHS = (16, 32, 64)  # tokens; the last is the longest by default

@@ -173,8 +173,7 @@ def _train_candidate(
 
 def rewriter_options(chosen: "RewriterTrainingSettings") -> "RewriterOptions":
     """How a rewriter is trained by the settings."""
-    from rag_assets.training.reinforce import Penalties
-    from rag_assets.training.rewriter import RewriterOptions
+    from rag_assets.training.rewriter import Penalties, RewriterOptions
 
     penalties = Penalties(
         chosen.divergence_penalty, chosen.length_penalty, chosen.shortest_tokens, chosen.longest_tokens

@@ -3,7 +3,7 @@
 Searches are those of the product: mode `rewrite` before the retriever, so that an empty or copied rewrite is the
 question and gains nothing, and a reader sees the question as asked.
 
-What stays out: penalties and baselines (`rag_assets.training.reinforce`).
+What stays out: penalties and baselines (`rag_assets.training.rewriter`).
 
 Source: X. Ma and others, Query rewriting for retrieval-augmented large language models, EMNLP 2023: token F1 of the
 reader's answer after the rewrite less that after the question. Deviation: the retriever's own measure may take its

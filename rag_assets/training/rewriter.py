@@ -12,12 +12,13 @@ So training that was killed goes on to the same weights as training that was not
   result.json     how it ended
 ```
 
-What stays out: what a rewrite is worth (`rag_assets.training.reinforce`), what it gains
-(`rag_assets.training.rewards`), and whether the rewriter is adopted.
+What stays out: what a rewrite gains (`rag_assets.training.rewards`), and whether the rewriter is adopted.
 
-Source: X. Ma and others, Query rewriting for retrieval-augmented large language models, EMNLP 2023. Deviations: one
-model writes keywords and sentences, asked for by the beginning of its prompt; the weights kept are those that do best
-on questions held out.
+Source: X. Ma, Y. Gong, P. He, H. Zhao and N. Duan, Query rewriting for retrieval-augmented large language models, EMNLP
+2023; R. J. Williams, Simple statistical gradient-following algorithms for connectionist reinforcement learning, Machine
+Learning 8, 1992. Deviations: one model writes keywords and sentences, asked for by the beginning of its prompt; the
+weights kept are those that do best on questions held out. The source names a length penalty, but not its form; ours is
+linear.
 """
 
 import hashlib
@@ -36,7 +37,49 @@ from rag_assets.models.text_to_text import TextToText, training_library
 from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
 from rag_assets.store.files import write_atomically, written_aside
 from rag_assets.text.plain import one_line
-from rag_assets.training.reinforce import Baseline, Penalties
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """What is taken off the gain of a rewrite.
+
+    Attributes:
+        divergence: For each nat by which the policy makes it likelier than the warmed-up policy does.
+        length: For a rewrite that is empty, or twice the longest; in between it grows in a line.
+        shortest_tokens: From here on no rewrite is too short.
+        longest_tokens: Up to here none is too long.
+    """
+
+    divergence: float
+    length: float
+    shortest_tokens: int
+    longest_tokens: int
+
+    def of_length(self, tokens: int) -> float:
+        """The penalty of a rewrite of so many tokens."""
+        short = (self.shortest_tokens - tokens) / self.shortest_tokens
+        long = (tokens - self.longest_tokens) / self.longest_tokens
+        return self.length * max(0.0, short, long)
+
+    def reward(self, gain: float, tokens: int, log_probability: float, warmed_up: float) -> float:
+        """What a sampled rewrite is worth.
+
+        Over samples of the policy the mean of `log_probability - warmed_up` is the Kullback-Leibler divergence of the
+        policy from the warmed-up one.
+
+        Args:
+            gain: How much better it did than the question.
+            tokens: Its length.
+            log_probability: Natural logarithm of its probability under the policy.
+            warmed_up: The same under the warmed-up policy.
+        """
+        return gain - self.divergence * (log_probability - warmed_up) - self.of_length(tokens)
+
+
+def baseline_of(rewards: Sequence[float], window: int) -> float:
+    """Mean reward of so many last steps; 0, what the question itself is worth, before the first."""
+    last = rewards[-window:]
+    return sum(last) / len(last) if last else 0.0
 
 
 @dataclass(frozen=True)
@@ -321,7 +364,7 @@ class _Training:
             )
         items = [item for item in items for _ in range(options.samples)]
         gains = [self._gain(item, text) for item, text in zip(items, written.texts, strict=True)]
-        baseline = Baseline(options.baseline_steps, state.rewards)
+        baseline = baseline_of(state.rewards, options.baseline_steps)
         rewards: list[float] = []
         divergence = 0.0
         for share in self._parts(range(len(items)), forward):
@@ -335,7 +378,7 @@ class _Training:
                 options.penalties.reward(gains[each], written.lengths[each], mine, theirs)
                 for each, mine, theirs in zip(share, ours, warmed_up, strict=True)
             ]
-            advantages = self._torch.tensor([each - baseline.value for each in worth], device=log_probabilities.device)
+            advantages = self._torch.tensor([each - baseline for each in worth], device=log_probabilities.device)
             self._accelerator.backward(-(advantages * log_probabilities).sum() / len(items))
             rewards += worth
             divergence += sum(ours) - sum(warmed_up)
@@ -344,12 +387,11 @@ class _Training:
         figures = {
             "gain": self._mean(sum(gains) / len(items)),
             "reward": self._mean(sum(rewards) / len(items)),
-            "baseline": baseline.value,
+            "baseline": baseline,
             "divergence": self._mean(divergence / len(items)),
             "tokens": self._mean(sum(written.lengths) / len(items)),
         }
-        baseline.add(figures["reward"])
-        state.rewards = baseline.rewards
+        state.rewards = [*state.rewards, figures["reward"]][-options.baseline_steps :]
         return figures
 
     def _batch(self, rows: Sequence[Any]) -> list[Any]:

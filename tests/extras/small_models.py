@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.query.search.trained_rewriting import QueryForm
-from rag_assets.training.reinforce import Penalties
-from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions
+from rag_assets.training.rewriter import Item, Penalties, RewriterData, RewriterOptions
 
 NOUNS = {
     "car": "automobile", "doctor": "physician", "film": "movie", "gift": "present",

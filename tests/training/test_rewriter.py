@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rag_assets.training.reinforce import Baseline, Penalties
+from rag_assets.training.rewriter import Penalties, baseline_of
 
 
 def test_the_reward_of_a_rewrite_is_that_worked_by_hand() -> None:
@@ -16,9 +16,9 @@ def test_the_reward_of_a_rewrite_is_that_worked_by_hand() -> None:
     second = penalties.reward(0.25, 6, math.log(0.05), math.log(0.1))
     assert first == pytest.approx(1 - 0.5 * 0.6931, abs=1e-4)  # 0.6534
     assert second == pytest.approx(0.25 + 0.5 * 0.6931 - 0.2 * 2 / 4, abs=1e-4)  # 0.4966
-    baseline = Baseline(100, [0.1, 0.3])
-    assert baseline.value == pytest.approx(0.2)
-    assert [first - baseline.value, second - baseline.value] == pytest.approx([0.4534, 0.2966], abs=1e-4)
+    baseline = baseline_of([0.1, 0.3], 100)
+    assert baseline == pytest.approx(0.2)
+    assert [first - baseline, second - baseline] == pytest.approx([0.4534, 0.2966], abs=1e-4)
 
 
 @pytest.mark.parametrize(("tokens", "penalty"), [(0, 0.1), (1, 0.05), (2, 0), (48, 0), (60, 0.025), (96, 0.1)])
@@ -27,9 +27,6 @@ def test_only_extremes_of_length_are_penalised(tokens: int, penalty: float) -> N
 
 
 def test_the_baseline_is_the_mean_of_the_last_rewards() -> None:
-    baseline = Baseline(3)
-    assert baseline.value == 0
-    for reward in (9.0, 1.0, 2.0, 3.0):
-        baseline.add(reward)
-    assert baseline.value == 2
-    assert Baseline(3, baseline.rewards).value == 2
+    assert baseline_of([], 3) == 0
+    assert baseline_of([1.0, 5.0], 3) == 3
+    assert baseline_of([9.0, 1.0, 2.0, 3.0], 3) == 2
