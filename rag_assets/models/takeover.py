@@ -16,15 +16,14 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Outcome, Request
 from rag_assets.models.accounts.answers import StoredAnswer, answer_row
-from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.accounts.database import StateDatabase, pieces
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.accounts.schema import ANSWERS, CallRecord
 from rag_assets.models.anthropic.batch_store import BatchStore, OpenBatch, request_from
@@ -33,8 +32,6 @@ from rag_assets.store.lake import Lake
 _FOLDERS = ("answers", "journal", "batches", "budget", "limits")
 _HEAD, _MIDDLE, _TAIL = b'{"sha256":"', b'","entry":', b"}"
 _BODY = len(_HEAD) + 64 + len(_MIDDLE)
-_AT_ONCE = 500
-Piece = TypeVar("Piece")
 _log = logging.getLogger(__name__)
 
 
@@ -78,7 +75,7 @@ def _take_answers(ledger: Ledger, folder: Path, *, pending: bool) -> int:
     paths = folder.glob("pending/??/*.json" if pending else "??/*.json")
     entries = (entry for path in paths if (entry := _read_answer(path)) is not None)
     count = 0
-    for piece in _pieces(entries):
+    for piece in pieces(entries):
         rows = [answer_row(answer, record, used_at) for answer, record, used_at in piece]
         with ledger.database.transaction(durable=True) as connection:
             connection.execute(ledger.database.insert(ANSWERS), rows)
@@ -109,7 +106,7 @@ def _read_answer(path: Path) -> tuple[StoredAnswer, CallRecord, float] | None:
 def _take_calls(ledger: Ledger, folder: Path) -> int:
     count = 0
     for path in sorted(folder.glob("*.jsonl")):
-        for piece in _pieces(_read_calls(path)):
+        for piece in pieces(_read_calls(path)):
             with ledger.database.transaction(durable=True) as connection:
                 ledger.add(connection, piece)
             count += len(piece)
@@ -147,9 +144,3 @@ def _read_batch(path: Path) -> tuple[OpenBatch, list[Request]]:
     with gzip.open(path, "rt", encoding="ascii") as lines:
         batch = OpenBatch(**{**json.loads(lines.readline()), "batch_id": batch_id or None})
         return batch, [request_from(cast("dict[str, Any]", json.loads(line))) for line in lines]
-
-
-def _pieces(entries: Iterable[Piece]) -> Iterator[list[Piece]]:
-    remaining = iter(entries)
-    while piece := list(islice(remaining, _AT_ONCE)):
-        yield piece

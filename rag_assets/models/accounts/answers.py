@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.generation import Outcome
-from rag_assets.models.accounts.database import StateDatabase, key_pieces
+from rag_assets.models.accounts.database import StateDatabase, pieces
 from rag_assets.models.accounts.schema import ANSWERS, CALLS, CallRecord
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
@@ -154,7 +154,7 @@ class AnswerStore:
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove answers."""
-        for piece in key_pieces(keys):
+        for piece in pieces(keys):
             with self._database.transaction() as connection:
                 connection.execute(_DROP, {"keys": piece})
 
@@ -202,7 +202,7 @@ class AnswerStore:
         """Remove answers, unless they were used meanwhile; those that were removed."""
         removed = {}
         unused = _DROP.where(ANSWERS.c.used_at <= seen_at).returning(ANSWERS.c.request_key)
-        for piece in key_pieces(sizes):
+        for piece in pieces(sizes):
             with self._database.transaction() as connection:
                 found = connection.execute(unused, {"keys": piece})
                 removed.update({row.request_key: sizes[row.request_key] for row in found})
@@ -223,7 +223,7 @@ class AnswerStore:
             _log.warning("%s: damaged answers count as absent: %d", self._database.place, len(damaged))
         if touch and (stale or damaged):
             self.drop(damaged)
-            for piece in key_pieces(stale):
+            for piece in pieces(stale):
                 with self._database.transaction() as connection:
                     connection.execute(_USED, {"keys": piece, "now": now})
         return found

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -39,8 +39,10 @@ _LEASE_SECONDS = 120.0  # without a sign of life after which a process of anothe
 _SIGN_SECONDS = 15.0  # between two signs of life
 _LOOK_SECONDS = 0.05  # between two looks at a lease that another holds
 _MAKING_ATTEMPTS = 10  # while another process makes the tables
-_KEYS_AT_ONCE = 500
+_ROWS_AT_ONCE = 500
 _log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 _HOME = "home"  # row of `meta` that names the knowledge base
 _LOCKED = sa.select(META.c.value).where(META.c.name == LOCK).with_for_update()
@@ -237,7 +239,7 @@ class StateDatabase:
 
     def read_keys(self, statement: Any, keys: Iterable[str]) -> list[Any]:
         """Rows of a statement with the parameter `keys`, for any number of them."""
-        return [row for piece in key_pieces(keys) for row in self.read(statement, {"keys": piece})]
+        return [row for piece in pieces(keys) for row in self.read(statement, {"keys": piece})]
 
     def insert(self, table: sa.Table) -> Any:
         """An insertion that leaves rows as they are that are there already."""
@@ -462,10 +464,10 @@ class StateDatabase:
             raise StoreError(f"{self.place}: {error.strerror or type(error).__name__}") from error
 
 
-def key_pieces(keys: Iterable[str]) -> Iterator[list[str]]:
-    """Keys, so many at a time as a statement takes."""
-    remaining = iter(keys)
-    while piece := list(islice(remaining, _KEYS_AT_ONCE)):
+def pieces(rows: Iterable[Item]) -> Iterator[list[Item]]:
+    """Keys or rows, so many at a time as a statement takes."""
+    remaining = iter(rows)
+    while piece := list(islice(remaining, _ROWS_AT_ONCE)):
         yield piece
 
 

@@ -15,12 +15,11 @@ import threading
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,11 +30,9 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage, request_key
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, AnswerStore, StoredAnswer
-from rag_assets.models.accounts.database import StateDatabase, key_pieces
+from rag_assets.models.accounts.database import StateDatabase, pieces
 from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
-
-Found = TypeVar("Found")
 
 NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that are no calls
 
@@ -140,7 +137,7 @@ class Ledger:
         their months.
         """
         others = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
-        known = {row.call_id for keys in key_pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
+        known = {row.call_id for keys in pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
         fresh = {record.call_id: record for record in records if record.call_id not in known}
         if not fresh:
             return
@@ -344,9 +341,9 @@ class Ledger:
         single = [record.call_id for record in records if not record.batch_id]
         batched = [record.call_id for record in records if record.batch_id]
         with self.database.transaction() as connection:
-            for keys in key_pieces(single):
+            for keys in pieces(single):
                 connection.execute(sa.delete(CALLS).where(_MOVED), {"keys": keys})
-            for keys in key_pieces(batched):
+            for keys in pieces(batched):
                 connection.execute(sa.update(CALLS).where(_MOVED).values(in_table=True), {"keys": keys})
             old = time.time() - _BATCH_SECONDS
             connection.execute(sa.delete(CALLS).where(CALLS.c.in_table, CALLS.c.called_at < old))
@@ -372,7 +369,11 @@ class Ledger:
             months = [month for month in self._lake.latest(MODEL_CALLS) if month >= first]
             return self._lake.read(MODEL_CALLS, months, columns, where=where)
 
-        return _until_read(read)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(StoreError):
+                return read()
+            time.sleep(0.01)
+        return read()
 
 
 def _where(since: datetime | None, run_id: str | None) -> pc.Expression | None:
@@ -383,15 +384,6 @@ def _where(since: datetime | None, run_id: str | None) -> pc.Expression | None:
     if run_id is not None:
         chosen.append(pc.field("run_id") == run_id)
     return reduce(operator.and_, chosen) if chosen else None
-
-
-def _until_read(read: Callable[[], Found]) -> Found:
-    """Read from the lake, again where an upkeep removed a file in between."""
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(StoreError):
-            return read()
-        time.sleep(0.01)
-    return read()
 
 
 def month_account(seconds: float) -> str:
