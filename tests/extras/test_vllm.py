@@ -162,7 +162,7 @@ def test_the_server_of_openai_calls(server: Server) -> None:
         raise AssertionError
 
     provider = OpenAIModel(Endpoint(f"{server.url}/v1"), "", unopened)
-    assert provider.model == "smol"
+    assert provider.name.startswith("openai:smol@")
     assert provider.facts.context_tokens == CONTEXT_TOKENS
     free, shaped = ask("Say hello."), ask("Choose colours.", schema=SCHEMA, max_tokens=60)
 

@@ -57,21 +57,15 @@ class OpenAIEmbedder:
     """
 
     def __init__(self, model: str, route: EmbeddingsRoute) -> None:
-        self._model = model
         self._endpoint = route.endpoint
         self._prefixes = {EmbeddingKind.QUERY: route.query_prefix, EmbeddingKind.PASSAGE: route.passage_prefix}
         self._window_tokens = route.window_tokens
         self._tokenizer = ServerTokenizer(route.endpoint, model)
 
     @cached_property
-    def model(self) -> str:
-        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
-        return self._model or self._tokenizer.served.name
-
-    @cached_property
     def name(self) -> str:
         facts = json.dumps([*self._prefixes.values(), self._window_tokens])
-        return f"openai/{self.model}@{self._endpoint.place}/{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
+        return f"openai/{self._tokenizer.model}@{self._endpoint.place}/{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
 
     @cached_property
     def dimension(self) -> int:
@@ -95,7 +89,7 @@ class OpenAIEmbedder:
         vectors = self._rows([prefix + text or _BLANK for text in self._cut(texts)])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0)).all():
-            raise ModelError(f"{self._endpoint.place}: {self.model} gives vectors without length")
+            raise ModelError(f"{self._endpoint.place}: {self._tokenizer.model} gives vectors without length")
         normed: NDArray[np.float32] = vectors / lengths
         return normed
 
@@ -122,12 +116,12 @@ class OpenAIEmbedder:
         ):
             rows = [row for batch in executor.map(lambda batch: self._call(client, batch), batches) for row in batch]
         if len({row.shape for row in rows}) != 1 or rows[0].ndim != 1:
-            raise ModelError(f"{self._endpoint.place}: {self.model} gives vectors of several lengths")
+            raise ModelError(f"{self._endpoint.place}: {self._tokenizer.model} gives vectors of several lengths")
         return np.stack(rows)
 
     def _call(self, client: "OpenAI", texts: Sequence[str]) -> list[NDArray[np.float32]]:
         # Servers that do not know base64 send lists of numbers.
-        body = {"model": self.model, "input": list(texts), "encoding_format": "base64"}
+        body = {"model": self._tokenizer.model, "input": list(texts), "encoding_format": "base64"}
         answer = client.post("/embeddings", cast_to=object, body=body)
         data = answer.get("data") if isinstance(answer, dict) else None
         try:
@@ -135,7 +129,9 @@ class OpenAIEmbedder:
         except (TypeError, KeyError, ValueError):
             rows = {}
         if rows.keys() != set(range(len(texts))):
-            raise ModelError(f"{self._endpoint.place}: {self.model} gives {len(rows)} vectors for {len(texts)} texts")
+            raise ModelError(
+                f"{self._endpoint.place}: {self._tokenizer.model} gives {len(rows)} vectors for {len(texts)} texts"
+            )
         return [rows[place] for place in range(len(texts))]
 
 

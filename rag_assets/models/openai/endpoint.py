@@ -199,6 +199,11 @@ class ServerTokenizer:
         self._model = model
         self._pacing = pacing or Pacing()
 
+    @property
+    def model(self) -> str:
+        """Name of the model there; `ModelError` where it was not given, and the server cannot be asked."""
+        return self._model or self.served.name
+
     @cached_property
     def served(self) -> ServedModel:
         """The model, as the server describes it; `ModelError` where it offers none."""

@@ -55,31 +55,25 @@ class OpenAIModel:
         pacing: Pacing | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._model = model
         self._open_session = open_session
         self._catalogue = catalogue
         self._context_tokens = context_tokens
         self._tokenizer = ServerTokenizer(endpoint, model, pacing)
 
-    @cached_property
-    def model(self) -> str:
-        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
-        return self._model or self._tokenizer.served.name
-
     @property
     def name(self) -> str:
         host = f"@{self._endpoint.host}" if self._endpoint.host else ""
-        return f"openai:{self.model}{host}"
+        return f"openai:{self._tokenizer.model}{host}"
 
     @cached_property
     def facts(self) -> ModelFacts:
         def served() -> int | None:
             return self._tokenizer.served.context_tokens if self._endpoint.base_url else None
 
-        return known_facts("openai", self.model, self._catalogue, self._context_tokens, served)
+        return known_facts("openai", self._tokenizer.model, self._catalogue, self._context_tokens, served)
 
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
-        model, prices = self.model, self.facts.prices
+        model, prices = self._tokenizer.model, self.facts.prices
         return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
@@ -92,7 +86,7 @@ class OpenAIModel:
         counted = self._tokenizer.count_chats(chats)
         if counted is not None:
             return counted
-        count = mean_tokens if self._endpoint.base_url else _text_counter(self.model)
+        count = mean_tokens if self._endpoint.base_url else _text_counter(self._tokenizer.model)
         return [round(sum(_MESSAGE_TOKENS + count(message["content"]) for message in chat)) for chat in chats]
 
 
