@@ -127,7 +127,7 @@ class TextToText:
         return self.write(prompts, most_tokens).texts
 
     def targets(self, texts: Sequence[str], most_tokens: int) -> Tensor:
-        """Texts as `Written.targets` holds them."""
+        """Texts as `BatchOutput.targets` holds them."""
         end = [self.tokenizer.eos_token_id]
         rows = [
             [*self.tokenizer(text, add_special_tokens=False)["input_ids"][: most_tokens - 1], *end] for text in texts

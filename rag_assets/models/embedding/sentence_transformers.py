@@ -149,19 +149,17 @@ class CrossEncoderReranker:
     Args:
         model: Folder of a model, or its name on the hub; `NAME@REVISION` pins a revision.
         threads: Threads of torch in this process; 0 leaves them as they are.
-        max_tokens: Tokens of query and passage together that the model sees, at most.
     """
 
-    def __init__(self, model: str, threads: int = 0, max_tokens: int = _PAIR_TOKENS) -> None:
+    def __init__(self, model: str, threads: int = 0) -> None:
         self._model_name = model
         self._threads = threads
-        self._max_tokens = max_tokens
         self._lock = threading.Lock()
         self._loaded: tuple[_CrossEncoder, object] | None = None
 
     @cached_property
     def name(self) -> str:
-        return f"cross-encoder/{_label(self._model_name)}/{self._max_tokens}"
+        return f"cross-encoder/{_label(self._model_name)}/{_PAIR_TOKENS}"
 
     def rerank(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
@@ -187,7 +185,7 @@ class CrossEncoderReranker:
     def _load(self) -> tuple[_CrossEncoder, object]:
         model, torch = _load("CrossEncoder", self._model_name, self._threads, "reranker")
         # Never raised: positions that the model does not have would end in an error.
-        model.max_seq_length = min(model.max_seq_length or self._max_tokens, self._max_tokens)
+        model.max_seq_length = min(model.max_seq_length or _PAIR_TOKENS, _PAIR_TOKENS)
         return model, torch.nn.Identity()
 
 
