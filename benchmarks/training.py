@@ -30,8 +30,7 @@ from rag_assets.query import KnowledgeBase
 from rag_assets.query.search.ranking_weights import SHIPPED, BoostedWeights, Ranking, Scorer, Weights
 from rag_assets.training.pairs import JudgedQuestion, document_folds, judged_questions
 from rag_assets.training.query_map import learned_map
-from rag_assets.training.ranking import DEPTH, LEVELS, MEASURE, Learn, learned_weights
-from rag_assets.training.trees import learned_trees
+from rag_assets.training.ranking import DEPTH, LEVELS, MEASURE, Learn, learned_trees, learned_weights
 
 SIZES = (10, 30, 100, 300)
 REPETITIONS = 3

@@ -120,8 +120,7 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         StoreError: Another run is writing.
     """
     from rag_assets.training.pairs import clicked_questions, distilled, judged_questions, unjudged_questions
-    from rag_assets.training.ranking import learn_ranking, learned_weights
-    from rag_assets.training.trees import learned_trees
+    from rag_assets.training.ranking import learn_ranking, learned_trees, learned_weights
 
     if options.trees:
         lightgbm_module()

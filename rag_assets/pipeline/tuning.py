@@ -167,8 +167,7 @@ def _learning_notes(home: Home, snapshot: "Snapshot") -> list[str]:
 
 def _learners() -> "dict[str, tuple[Learn, str]]":
     """How weights are learned here, and the option of `train ranking` for it."""
-    from rag_assets.training.ranking import learned_weights
-    from rag_assets.training.trees import learned_trees
+    from rag_assets.training.ranking import learned_trees, learned_weights
 
     learners: dict[str, tuple[Learn, str]] = {"learned weights": (learned_weights, "")}
     with suppress(ModelError):

@@ -1,4 +1,4 @@
-"""Weights of mode `weighted`, learned from questions whose evidence is known.
+"""Weights of mode `weighted`, learned from questions whose evidence is known, and boosted trees on top of them.
 
 A linear model over the signals of the search, with weights of 0 or more, so that no signal speaks against a passage.
 Its loss is the negative log share of the softmax over the candidates that a piece of evidence gets. What pulls it
@@ -9,14 +9,21 @@ Source: the listwise softmax of Z. Cao et al., Learning to rank: from pairwise a
 the choice within one standard error: T. Hastie, R. Tibshirani and J. Friedman, The elements of statistical learning,
 section 7.10. Deviation: of several passages that hold a piece, their summed share counts. Soft targets (distillation of
 the reranker) are the softmax of its scores, as the top one probabilities of Cao et al. A clicked passage is compared
-with those above it that were not opened, and with nothing else. What stays out: boosted trees on top
-(`rag_assets.training.trees`).
+with those above it that were not opened, and with nothing else.
+
+Each tree is small and falls in no signal, so that no signal speaks against a passage. Boosting begins at the scores of
+the shipped weights: without a tree they stand. The number of trees is chosen as the pull is: the fewest within one
+standard error of the best, and none where nothing fits better by two.
+
+Source: LambdaMART of C. Burges, From RankNet to LambdaRank to LambdaMART: an overview, Microsoft Research technical
+report MSR-TR-2010-82, as LightGBM has it (G. Ke et al., LightGBM: a highly efficient gradient boosting decision tree,
+NIPS 2017), with its monotone constraints. Deviation: a piece of evidence with its rivals is a query of its own.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +33,20 @@ from scipy.special import rel_entr, softmax
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity
-from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Matrix, Scorer, Weights
+from rag_assets.query.search.ranking_weights import (
+    SHIPPED,
+    SIGNALS,
+    BoostedWeights,
+    Matrix,
+    Scorer,
+    Weights,
+    lightgbm_module,
+)
 from rag_assets.training.adoption import Proof, prove
 from rag_assets.training.pairs import JudgedQuestion, Vector, document_folds, document_groups
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
 
 MEASURE, FURTHER_MEASURE, DEPTH = "R@5", "MRR@10", 10
 LEVELS: Mapping[Level, Granularity] = {
@@ -44,6 +62,22 @@ _LEAST_QUESTIONS = 8  # below which there is nothing to choose a pull by
 _MOST_STEPS = 30  # of the optimiser, of which it rarely needs as many
 _TOLERANCE = 1e-6  # relative change of the loss at which the optimiser ends
 _LEAST_SHARE = 1e-300  # of evidence, so that its logarithm is finite
+ROUNDS = (0, 5, 10, 20, 40, 80)  # trees, fewest first
+# Small and slow, as some hundred questions tell little more than which signals matter where; not tuned on any set.
+_PARAMETERS = {
+    "objective": "lambdarank",
+    "num_leaves": 4,
+    "learning_rate": 0.1,
+    "min_data_in_leaf": 20,
+    "lambda_l2": 1.0,
+    "max_bin": 63,
+    "monotone_constraints": [1] * len(SIGNALS),
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+    "seed": 0,
+    "verbosity": -1,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,18 +236,14 @@ def scale_of(terms: Terms, shipped: Vector) -> float:
     return math.exp(best.x)
 
 
-def learned_weights(
-    judged: Sequence[JudgedQuestion], level: Level, terms: Terms | None = None
-) -> tuple[Weights, float]:
+def learned_weights(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Weights, float]:
     """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure.
 
     Args:
         judged: The questions.
         level: What is looked for.
-        terms: Their terms; None to make them.
     """
-    shipped = SHIPPED[LEVELS[level]]
-    terms = terms_of(judged, level) if terms is None else terms
+    shipped, terms = SHIPPED[LEVELS[level]], terms_of(judged, level)
 
     def fit(learned_from: Terms, tested: Terms) -> list[Matrix]:
         return [tested.signals @ weights for weights in fitted(learned_from, shipped.vector(), PULLS)]
@@ -268,6 +298,56 @@ def strongest_pull(losses: NDArray[np.float64]) -> int:
     if behind[:, 0].mean() <= _SURE_ERRORS * error[0]:
         return 0
     return 1 + int(np.argmax(behind[:, 1:].mean(axis=0) <= error[1:]))
+
+
+def learned_trees(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Scorer, float]:
+    """Shipped weights with trees on top for a level, and how many; the shipped ones where nothing better is sure.
+
+    Args:
+        judged: The questions; soft targets are not learned from.
+        level: What is looked for.
+
+    Raises:
+        ModelError: LightGBM is not installed.
+    """
+    shipped = SHIPPED[LEVELS[level]]
+    terms = terms_of(judged, level)
+    column = chosen_strength(judged, terms, len(ROUNDS), lambda own, tested: _tree_scores(own, tested, level))
+    if not column:
+        return shipped, 0
+    scale = scale_of(terms, shipped.vector())
+    booster = _boosted(terms, scale * (terms.signals @ shipped.vector()), ROUNDS[column])
+    return BoostedWeights(shipped, booster.model_to_string(), scale), ROUNDS[column]
+
+
+def _tree_scores(learned_from: Terms, tested: Terms, level: Level) -> list[Matrix]:
+    """Scores of the rivals of terms by the trees that other terms teach, for each number of rounds."""
+    shipped = SHIPPED[LEVELS[level]].vector()
+    scale = scale_of(learned_from, shipped)
+    begun = scale * (tested.signals @ shipped)
+    if not len(learned_from.weight) or not len(tested.weight):
+        return [begun] * len(ROUNDS)
+    booster = _boosted(learned_from, scale * (learned_from.signals @ shipped), max(ROUNDS))
+    rows = tested.signals.reshape(-1, len(SIGNALS))
+    # LightGBM takes 0 rounds for all of them
+    grown = [np.asarray(booster.predict(rows, raw_score=True, num_iteration=each)) for each in ROUNDS if each]
+    return [begun, *(begun + each.reshape(begun.shape) for each in grown)]
+
+
+def _boosted(terms: Terms, begun: Matrix, rounds: int) -> "Booster":
+    """Trees on top of scores of rivals, each term being a query."""
+    lightgbm = lightgbm_module()
+    there = terms.is_there
+    rows = lightgbm.Dataset(
+        terms.signals[there],
+        label=terms.is_evidence[there].astype(np.int32),
+        weight=np.broadcast_to(terms.weight[:, None], there.shape)[there],
+        group=there.sum(axis=1),
+        init_score=begun[there],
+        feature_name=[*SIGNALS],
+    )
+    booster: Booster = lightgbm.train(_PARAMETERS, rows, num_boost_round=rounds)
+    return booster
 
 
 Learn: TypeAlias = Callable[[Sequence[JudgedQuestion], Level], tuple[Scorer, float]]
@@ -329,7 +409,7 @@ def learn_ranking(
     Args:
         judged: The questions.
         in_force: Weights in force, by granularity.
-        learn: Learns the weights of a level, `learned_weights` or `rag_assets.training.trees.learned_trees`.
+        learn: Learns the weights of a level, `learned_weights` or `learned_trees`.
 
     Raises:
         QueryError: No question can be measured, or all share documents, so that none can be held out.

@@ -24,11 +24,11 @@ from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import QueryForm
 from rag_assets.text.scripts import SPACELESS
 from rag_assets.training.pairs import unjudged_below
+from rag_assets.training.ranking import LEVELS
 from rag_assets.training.rewriter import Item
 
 READER = "reader"  # in place of a measure: F1 of the reader's answer
 _RETRIEVERS = {QueryForm.KEYWORDS: FULLTEXT_MODE, QueryForm.SENTENCES: VECTOR_MODE}
-_GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}
 _WORD = re.compile(rf"[^\W_{SPACELESS}]+|[{SPACELESS}]")  # a run of letters, or a sign of Japanese
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -121,7 +121,7 @@ class SearchReward:
         if self._measure == READER:
             answer = base.ask(question.text, mode)
             return answer_f1(answer.text, question) if answer.answered else 0.0
-        hits = base.search(question.text, mode, self._depth, granularity=_GRANULARITY[self._level]).hits
+        hits = base.search(question.text, mode, self._depth, granularity=LEVELS[self._level]).hits
         place = list(Level).index(self._level) + 1
         ranking = [(hit.document_id, hit.page_id, hit.chunk_id)[:place] for hit in hits]
         return measured((self._measure,), ranking, self._targets[question.id].ways[self._level])[self._measure]

@@ -210,9 +210,7 @@ def tuned(
             if not each.failure:
                 made.winner, made.differences = each, _differences(each, default, held_out, documents)
                 break
-    except _EndedError as error:
-        made.ended = str(error)
-    except BudgetError as error:
+    except (_EndedError, BudgetError) as error:
         made.ended = str(error)
     except KeyboardInterrupt:
         made.ended = "interrupted"

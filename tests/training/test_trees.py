@@ -23,8 +23,7 @@ from rag_assets.query.search.ranking_weights import (
     weights_files,
 )
 from rag_assets.training.pairs import JudgedQuestion
-from rag_assets.training.ranking import learn_ranking
-from rag_assets.training.trees import ROUNDS, learned_trees
+from rag_assets.training.ranking import ROUNDS, learn_ranking, learned_trees
 
 
 def of_both(count: int) -> list[JudgedQuestion]:
