@@ -98,8 +98,7 @@ def cache_prune(
 @click.pass_context
 def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> None:
     """List the batches of calls under way at the provider, or cancel one."""
-    from rag_assets.models.anthropic.batch_store import BatchStore
-    from rag_assets.models.anthropic.open_batches import cancel_batch
+    from rag_assets.models.anthropic.open_batches import BatchStore, cancel_batch
 
     home = open_home(context)
     if cancel is not None:

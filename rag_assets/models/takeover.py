@@ -26,7 +26,7 @@ from rag_assets.models.accounts.answers import StoredAnswer, answer_row
 from rag_assets.models.accounts.database import StateDatabase, pieces
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.accounts.schema import ANSWERS, CallRecord
-from rag_assets.models.anthropic.batch_store import BatchStore, OpenBatch, request_from
+from rag_assets.models.anthropic.open_batches import BatchStore, OpenBatch, request_from
 from rag_assets.store.lake import Lake
 
 _FOLDERS = ("answers", "journal", "batches", "budget", "limits")

@@ -6,27 +6,15 @@ What is kept is written at once and outlives the process, as stored answers do.
 import json
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from scripted_provider import state_of
+from scripted_batches import batch_model
 
 from rag_assets.contracts.generation import Completion, Message, Request, Tag
-from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings
-from rag_assets.models.catalogue import model_facts
-from rag_assets.models.providers import CallBudget, Keep
-
-
-def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
-    raise AssertionError("no single calls are expected")
 
 
 def ask(base_url: str, folder: Path, count: int, batch_requests: int) -> None:
     """Ask for what is not kept yet of so many answers."""
-    facts = model_facts("anthropic", "claude-haiku-4-5")
-    assert facts
     kept_path, failed_path = folder / "kept.jsonl", folder / "failed.jsonl"
     lines = kept_path.read_bytes().split(b"\n") if kept_path.exists() else []
     kept = {json.loads(line)["text"] for line in lines[:-1]}
@@ -37,16 +25,15 @@ def ask(base_url: str, folder: Path, count: int, batch_requests: int) -> None:
             line = {"text": answer.request.messages[-1].text, "answer": answer.text, "cost_usd": answer.cost_usd}
             os.write(output, json.dumps({**line, "batch_id": answer.batch_id}).encode() + b"\n")
 
-    model = AnthropicModel(
-        "anthropic:claude-haiku-4-5",
-        "claude-haiku-4-5",
-        facts,
-        "sk-ant-secret",
+    model = batch_model(
         base_url,
-        20.0,
-        batch="always",
-        batches=BatchSettings(state_of(folder), 1, batch_requests, 0.05, 4, settle_seconds=0.3),
-        open_calls=no_calls,
+        folder,
+        timeout_seconds=20.0,
+        batch_from=1,
+        batch_requests=batch_requests,
+        poll_seconds=0.05,
+        attempts=4,
+        settle_seconds=0.3,
     )
     taken: dict[str, str] = {}
     with model.open(keep) as session:

@@ -11,9 +11,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -29,6 +31,18 @@ from anthropic.types.messages import (
 )
 from anthropic.types.shared import ErrorResponse
 from pydantic import BaseModel
+from scripted_provider import state_of
+
+from rag_assets.contracts.ports import Session
+from rag_assets.models.anthropic.batches import OpenCalls
+from rag_assets.models.anthropic.model import AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.catalogue import ModelFacts, Prices
+from rag_assets.models.providers import CallBudget, Keep
+
+NAME, KEY = "claude-haiku-4-5", "sk-ant-secret"
+FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
+PAID = (10 * 1.0 + 5 * 5.0) / 1e6 * 0.5  # what the server's answers cost in a batch
 
 Outcome = str  # succeeded, invalid, api_error, overloaded, expired or canceled
 EVENTS = ("create_arrives", "create_made", "retrieve", "list", "results")
@@ -51,6 +65,35 @@ def no_fault(method: str, path: str) -> tuple[int, BaseModel] | None:
 def answer_to(text: str) -> str:
     """What the model says to a text."""
     return f"answer to {text}"
+
+
+def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
+    """Opens no session of single calls."""
+    raise AssertionError(f"no single calls are expected for {keep} and {budget}")
+
+
+def batch_model(
+    url: str,
+    folder: Path,
+    *,
+    batch: str = "always",
+    open_calls: OpenCalls = no_calls,
+    timeout_seconds: float = 5.0,
+    **settings: Any,
+) -> AnthropicModel:
+    """A model of the server, whose batches under way are remembered in a folder."""
+    defaults: dict[str, Any] = {
+        "batch_from": 3,
+        "batch_requests": 100,
+        "poll_seconds": 0.02,
+        "attempts": 3,
+        "settle_seconds": 0.2,
+    }
+    batches = BatchSettings(state_of(folder), **{**defaults, **settings})
+    name = f"anthropic:{NAME}"
+    return AnthropicModel(
+        name, NAME, FACTS, KEY, url, timeout_seconds, batch=batch, batches=batches, open_calls=open_calls
+    )
 
 
 @dataclass

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,53 +22,31 @@ import batch_client
 import pytest
 import sqlalchemy as sa
 from forked import Child
-from scripted_batches import EVENTS, ScriptedBatches, answer_to, error_body, no_fault, nothing_happens
+from scripted_batches import (
+    EVENTS,
+    KEY,
+    NAME,
+    PAID,
+    ScriptedBatches,
+    answer_to,
+    batch_model,
+    error_body,
+    no_fault,
+    nothing_happens,
+)
 from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.schema import BATCH_REQUESTS
-from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, digits_of, key_digits
-from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings, cancel_batch
-from rag_assets.models.catalogue import ModelFacts, Prices
-from rag_assets.models.providers import CallBudget, Keep
-
-NAME = "claude-haiku-4-5"
-KEY = "sk-ant-secret"
-FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
-PRICE = (10 * 1.0 + 5 * 5.0) / 1e6 * 0.5
-
-
-def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
-    raise AssertionError("no single calls are expected")
+from rag_assets.models.anthropic.open_batches import BatchEntry, BatchStore, cancel_batch, digits_of, key_digits
+from rag_assets.models.providers import Keep
 
 
 def ask(text: str, **changes: Any) -> Request:
     return replace(Request("prefix", (Message("user", text),), 100, Tag("documents", "summarize", text)), **changes)
-
-
-def model(
-    url: str,
-    folder: Path,
-    *,
-    batch: str = "always",
-    open_calls: OpenCalls = no_calls,
-    **settings: Any,
-) -> AnthropicModel:
-    defaults: dict[str, Any] = {
-        "batch_from": 3,
-        "batch_requests": 100,
-        "poll_seconds": 0.02,
-        "attempts": 3,
-        "settle_seconds": 0.2,
-    }
-    batches = BatchSettings(state_of(folder), **{**defaults, **settings})
-    return AnthropicModel(
-        f"anthropic:{NAME}", NAME, FACTS, KEY, url, 5.0, batch=batch, batches=batches, open_calls=open_calls
-    )
 
 
 def ignore(answers: Sequence[Completion]) -> None: ...
@@ -97,13 +75,13 @@ def server() -> Iterator[ScriptedBatches]:
 def test_each_request_is_answered_and_kept(server: ScriptedBatches, tmp_path: Path) -> None:
     requests = [ask(f"text {number} 日本語 \ud800") for number in range(7)]
     kept: list[Completion] = []
-    answers = run(model(server.url, tmp_path, batch_requests=3), requests, kept.extend)
+    answers = run(batch_model(server.url, tmp_path, batch_requests=3), requests, kept.extend)
     assert set(answers) == {request.messages[-1].text for request in requests}
     assert {answer.request.tag for answer in answers.values()} == {request.tag for request in requests}
     for text, answer in answers.items():
         clean = text.replace("\ud800", "\ufffd")
         assert (answer.outcome, answer.text) == (Outcome.COMPLETED, answer_to(clean))
-        assert answer.cost_usd == pytest.approx(PRICE)
+        assert answer.cost_usd == pytest.approx(PAID)
         assert answer.batch_id in server.batches
         assert not answer.stored
         assert 0 <= answer.seconds < 20
@@ -114,7 +92,7 @@ def test_each_request_is_answered_and_kept(server: ScriptedBatches, tmp_path: Pa
 
 
 def test_custom_ids_fit_the_provider_and_name_the_request(server: ScriptedBatches, tmp_path: Path) -> None:
-    run(model(server.url, tmp_path), [ask("one"), ask("two")])
+    run(batch_model(server.url, tmp_path), [ask("one"), ask("two")])
     (batch,) = server.batches.values()
     nonces = {custom_id.partition("-")[0] for custom_id in batch.requests}
     digits = {custom_id.partition("-")[2] for custom_id in batch.requests}
@@ -124,24 +102,24 @@ def test_custom_ids_fit_the_provider_and_name_the_request(server: ScriptedBatche
 
 
 def test_the_size_of_a_batch_is_bounded(server: ScriptedBatches, tmp_path: Path) -> None:
-    run(model(server.url, tmp_path, body_bytes=3_000), [ask(f"{number} " + "x" * 1_000) for number in range(6)])
+    run(batch_model(server.url, tmp_path, body_bytes=3_000), [ask(f"{number} " + "x" * 1_000) for number in range(6)])
     assert [len(batch.requests) for batch in server.batches.values()] == [2, 2, 2]
 
 
 def test_a_question_asked_twice_is_paid_once(server: ScriptedBatches, tmp_path: Path) -> None:
     tags = [Tag("documents", "summarize", "a"), Tag("pages", "summarize", "b")]
-    with model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore) as session:
         for tag in tags:
             session.submit(ask("same", tag=tag))
         answers = take_all(session)
     assert [answer.request.tag for answer in answers] == tags
     assert [answer.stored for answer in answers] == [False, True]
-    assert sum(answer.cost_usd for answer in answers) == pytest.approx(PRICE)
+    assert sum(answer.cost_usd for answer in answers) == pytest.approx(PAID)
     assert server.billed == {"same": 1}
 
 
 def test_answers_that_lead_to_further_requests(server: ScriptedBatches, tmp_path: Path) -> None:
-    with model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore) as session:
         session.submit(ask("first"))
         first = session.take(wait=True)
         assert first
@@ -156,7 +134,7 @@ def test_answers_that_lead_to_further_requests(server: ScriptedBatches, tmp_path
 def test_taking_without_waiting_returns_what_has_come(tmp_path: Path) -> None:
     with (
         ScriptedBatches(seconds=0.3) as server,
-        model(server.url, tmp_path, batch_requests=1).open(ignore) as session,
+        batch_model(server.url, tmp_path, batch_requests=1).open(ignore) as session,
     ):
         session.submit(ask("one"))
         assert session.take(wait=False) is None
@@ -175,7 +153,7 @@ def test_an_invalid_request_fails_and_is_not_sent_again(tmp_path: Path) -> None:
         return "invalid" if text.startswith("bad") else "succeeded"
 
     with ScriptedBatches(outcome) as server:
-        answers = run(model(server.url, tmp_path), [ask(secret), ask("good")], kept.extend)
+        answers = run(batch_model(server.url, tmp_path), [ask(secret), ask("good")], kept.extend)
         assert set(server.asked.values()) == {1}
     failed = answers[secret]
     assert failed.outcome is Outcome.FAILED
@@ -188,7 +166,7 @@ def test_an_invalid_request_fails_and_is_not_sent_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_what_was_not_billed_is_sent_again(tmp_path: Path, outcome: str, times: int) -> None:
     with ScriptedBatches(lambda text, before: outcome if text == "bad" and before < times else "succeeded") as server:
-        answers = run(model(server.url, tmp_path, attempts=3), [ask("bad"), ask("good")])
+        answers = run(batch_model(server.url, tmp_path, attempts=3), [ask("bad"), ask("good")])
         assert server.asked == {"bad": min(3, times + 1), "good": 1}
     assert answers["good"].outcome is Outcome.COMPLETED
     assert answers["bad"].outcome is (Outcome.COMPLETED if times < 3 else Outcome.FAILED)
@@ -223,7 +201,7 @@ def test_attempts_are_counted_across_processes(tmp_path: Path) -> None:
         return "expired"
 
     with ScriptedBatches(outcome) as server:
-        provider = model(server.url, tmp_path, attempts=3)
+        provider = batch_model(server.url, tmp_path, attempts=3)
         for number in (1, 2):
             with provider.open(ignore) as session, interrupted(server, batches=number):
                 session.submit(ask("bad"))
@@ -256,7 +234,7 @@ def single_calls(called: list[str], keep: Keep) -> Iterator[Session]:
 def test_few_requests_go_as_single_calls(server: ScriptedBatches, tmp_path: Path, count: int, batches: int) -> None:
     called: list[str] = []
     kept: list[Completion] = []
-    provider = model(server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep))
+    provider = batch_model(server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep))
     answers = run(provider, [ask(f"text {number}") for number in range(count)], kept.extend)
     assert len(answers) == len(kept) == count
     assert len(server.batches) == batches
@@ -266,12 +244,14 @@ def test_few_requests_go_as_single_calls(server: ScriptedBatches, tmp_path: Path
 def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path) -> None:
     called: list[str] = []
     with ScriptedBatches(seconds=0.3) as server:
-        always = model(server.url, tmp_path)
+        always = batch_model(server.url, tmp_path)
         with always.open(ignore) as session, interrupted(server):
             session.submit(ask("earlier"))
             session.submit(ask("never asked for again"))
             session.take(wait=True)
-        provider = model(server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep))
+        provider = batch_model(
+            server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep)
+        )
         kept: list[Completion] = []
         with provider.open(kept.extend) as session:
             session.submit(ask("now"))
@@ -289,7 +269,7 @@ def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path
 
 def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedBatches(seconds=60) as server, caplog.at_level(logging.WARNING):
-        with model(server.url, tmp_path, poll_seconds=30).open(ignore) as session:
+        with batch_model(server.url, tmp_path, poll_seconds=30).open(ignore) as session:
             session.submit(ask("a secret document"))
             threading.Thread(target=interrupt_when_written, args=(tmp_path,)).start()
             with pytest.raises(KeyboardInterrupt):
@@ -303,7 +283,7 @@ def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogC
 
 def test_a_batch_can_be_ended(tmp_path: Path) -> None:
     with ScriptedBatches(seconds=1.0) as server:
-        provider = model(server.url, tmp_path)
+        provider = batch_model(server.url, tmp_path)
         with provider.open(ignore) as session, interrupted(server):
             session.submit(ask("one"))
             session.take(wait=True)
@@ -324,7 +304,7 @@ def test_a_batch_can_be_ended(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_the_account_does_not_have(server: ScriptedBatches, tmp_path: Path) -> None:
-    provider = model(server.url, tmp_path)
+    provider = batch_model(server.url, tmp_path)
     store = BatchStore(state_of(tmp_path))
     with store.lock():
         digits = key_digits(request_key(provider.name, ask("one")))
@@ -370,7 +350,7 @@ def test_passing_faults_of_the_provider(
     server: ScriptedBatches, tmp_path: Path, status: int, kind: str, method: str, suffix: str
 ) -> None:
     server.fail = failing(2, status, kind, method, suffix)
-    provider = model(server.url, tmp_path, attempts=4, settle_seconds=0.05)
+    provider = batch_model(server.url, tmp_path, attempts=4, settle_seconds=0.05)
     assert run(provider, [ask("one")])["one"].outcome is Outcome.COMPLETED
     assert server.billed == {"one": 1}
 
@@ -386,7 +366,7 @@ def test_passing_faults_of_the_provider(
 )
 def test_a_batch_that_is_not_made(server: ScriptedBatches, tmp_path: Path, status: int, kind: str, left: int) -> None:
     server.fail = failing(100, status, kind, "POST", "/batches")
-    provider = model(server.url, tmp_path, attempts=2, settle_seconds=0.05)
+    provider = batch_model(server.url, tmp_path, attempts=2, settle_seconds=0.05)
     with pytest.raises(ModelError, match=f"{status} {kind}: said by the server; a batch of 1 requests was not made"):
         run(provider, [ask("one")])
     assert len(BatchStore(state_of(tmp_path)).open_batches()) == left, "what may have been made is remembered"
@@ -397,7 +377,7 @@ def test_a_batch_that_is_not_made(server: ScriptedBatches, tmp_path: Path, statu
 
 
 def test_answers_under_way_can_be_taken_when_no_more_are_accepted(server: ScriptedBatches, tmp_path: Path) -> None:
-    with model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore) as session:
         session.submit(ask("one"))
         first = session.take(wait=True)
         server.fail = failing(100, 402, "billing_error", "POST", "/batches")
@@ -412,7 +392,7 @@ def test_an_unreachable_provider(tmp_path: Path) -> None:
         url = server.url
     began = time.monotonic()
     with pytest.raises(ModelError, match="no connection to 127.0.0.1"):
-        run(model(url, tmp_path, attempts=50), [ask("one")])
+        run(batch_model(url, tmp_path, attempts=50), [ask("one")])
     assert time.monotonic() - began < 15
     assert BatchStore(state_of(tmp_path)).open_batches() == [], "what was not sent need not be remembered"
 
@@ -421,9 +401,9 @@ def test_an_unreachable_provider(tmp_path: Path) -> None:
 def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, seconds: float) -> None:
     """A batch of the same size by somebody else is not mistaken for it."""
     with ScriptedBatches(seconds=seconds) as server:
-        elsewhere = model(server.url, tmp_path / "elsewhere")
+        elsewhere = batch_model(server.url, tmp_path / "elsewhere")
         run(elsewhere, [ask("somebody else's")])
-        provider = model(server.url, tmp_path / "here")
+        provider = batch_model(server.url, tmp_path / "here")
         kept: list[Completion] = []
         with pytest.raises(ModelError), provider.open(kept.extend) as session:
             session.submit(ask("one"))
@@ -448,12 +428,12 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
 def test_results_that_can_never_be_read(server: ScriptedBatches, tmp_path: Path) -> None:
     server.fail = failing(100, 500, "api_error", "GET", "/results")
     with pytest.raises(ModelError, match="said by the server; batches continue at the provider"):
-        run(model(server.url, tmp_path, attempts=3), [ask("one")])
+        run(batch_model(server.url, tmp_path, attempts=3), [ask("one")])
     assert len(BatchStore(state_of(tmp_path)).open_batches()) == 1
 
 
 def test_two_creations_of_one_size_that_were_not_confirmed(server: ScriptedBatches, tmp_path: Path) -> None:
-    provider, elsewhere = model(server.url, tmp_path / "here"), model(server.url, tmp_path / "elsewhere")
+    provider, elsewhere = batch_model(server.url, tmp_path / "here"), batch_model(server.url, tmp_path / "elsewhere")
     store = BatchStore(state_of(tmp_path / "here"))
     for text in ("one", "two"):
         run(elsewhere, [ask(text)])
@@ -471,7 +451,7 @@ def test_two_creations_of_one_size_that_were_not_confirmed(server: ScriptedBatch
 
 def test_a_batch_of_another_live_session_is_waited_for(tmp_path: Path) -> None:
     with ScriptedBatches(seconds=0.4) as server:
-        provider = model(server.url, tmp_path, batch_requests=2)
+        provider = batch_model(server.url, tmp_path, batch_requests=2)
         with provider.open(ignore) as one, provider.open(ignore) as other:
             other.submit(ask("c"))  # has looked before the first session sends
             for text in ("a", "b"):
@@ -507,7 +487,7 @@ def test_written_requests_are_read_back_whole(tmp_path: Path) -> None:
 
 
 def test_a_damaged_batch_is_named(server: ScriptedBatches, tmp_path: Path) -> None:
-    provider = model(server.url, tmp_path)
+    provider = batch_model(server.url, tmp_path)
     store = BatchStore(state_of(tmp_path))
     digits = key_digits(request_key(provider.name, ask("one")))
     written = store.write(provider.name, server.url, [BatchEntry(digits, ask("one"), 1)], 0.0)
@@ -518,8 +498,8 @@ def test_a_damaged_batch_is_named(server: ScriptedBatches, tmp_path: Path) -> No
 
 
 def test_temperature_takes_the_version_of_the_api_that_has_it(server: ScriptedBatches, tmp_path: Path) -> None:
-    run(model(server.url, tmp_path), [ask("one", temperature=0.5)])
-    run(model(server.url, tmp_path), [ask("two")])
+    run(batch_model(server.url, tmp_path), [ask("one", temperature=0.5)])
+    run(batch_model(server.url, tmp_path), [ask("two")])
     one, two = server.batches.values()
     assert [params["temperature"] for params in one.requests.values()] == [0.5]
     assert "temperature" not in next(iter(two.requests.values()))
@@ -538,7 +518,7 @@ def test_batches_against_llmock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         path = "/anthropic/anthropic/v1/messages/batches/{batch_id}/results"
         server.app.add_api_route(path, anthropic.get_message_batch_results)
         kept: list[Completion] = []
-        provider = model(server.base_url("anthropic"), tmp_path, batch_requests=4)
+        provider = batch_model(server.base_url("anthropic"), tmp_path, batch_requests=4)
         answers = run(provider, [ask(f"text {number}") for number in range(10)], kept.extend)
     assert len(answers) == len(kept) == 10
     assert {answer.outcome for answer in answers.values()} == {Outcome.COMPLETED}
@@ -598,6 +578,6 @@ def test_a_client_killed_at_five_moments_pays_each_answer_once(tmp_path: Path) -
     kept = {line["text"]: line for line in lines}
     assert kept.keys() == texts - invalid, "what was kept is what was billed"
     assert all(line["answer"] == answer_to(text) for text, line in kept.items())
-    assert sum(line["cost_usd"] for line in kept.values()) == pytest.approx(PRICE * (count - len(invalid)))
+    assert sum(line["cost_usd"] for line in kept.values()) == pytest.approx(PAID * (count - len(invalid)))
     assert json.loads((tmp_path / "failed.jsonl").read_text()) == dict.fromkeys(invalid, "failed")
     assert BatchStore(state_of(tmp_path)).open_batches() == []

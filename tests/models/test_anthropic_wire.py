@@ -13,9 +13,8 @@ from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
-from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.anthropic.open_batches import BatchSettings, BatchStore
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.providers import CallBudget, CallError, CallProblem, Keep

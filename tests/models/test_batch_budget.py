@@ -5,14 +5,14 @@ The server is the tests' own (`scripted_batches`).
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from forked import Child
-from scripted_batches import ScriptedBatches, nothing_happens
+from scripted_batches import FACTS, KEY, NAME, PAID, ScriptedBatches, batch_model, no_calls, nothing_happens
 from scripted_provider import make_ledger, state_of
 
 from rag_assets.contracts.errors import BudgetError
@@ -20,17 +20,11 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.budget import Budget, batches_usd
 from rag_assets.models.accounts.schema import RESERVATIONS
-from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.anthropic.batches import OpenCalls
-from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings, cancel_batch
-from rag_assets.models.catalogue import ModelFacts, Prices, upper_price_usd
+from rag_assets.models.anthropic.open_batches import BatchStore, cancel_batch
+from rag_assets.models.catalogue import upper_price_usd
 from rag_assets.models.metered import MeteredModel
 from rag_assets.models.providers import CallBudget, Keep
-
-NAME, KEY = "claude-haiku-4-5", "sk-ant-secret"
-FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
-PAID = (10 * 1.0 + 5 * 5.0) / 1e6 * 0.5  # what the server's answers cost
 
 
 def ask(number: int) -> Request:
@@ -46,17 +40,6 @@ def under_way_usd(home: Path) -> float:
         return batches_usd(connection)
 
 
-def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
-    raise AssertionError(f"no single calls are expected for {keep} and {budget}")
-
-
-def provider(home: Path, url: str, batch: str = "always", open_calls: OpenCalls = no_calls) -> AnthropicModel:
-    settings = BatchSettings(state_of(home), 3, 100, 0.02, 3, settle_seconds=0.2)
-    return AnthropicModel(
-        f"anthropic:{NAME}", NAME, FACTS, KEY, url, 5.0, batch=batch, batches=settings, open_calls=open_calls
-    )
-
-
 def make_budget(home: Path, limit_usd: float, run_id: str | None = None) -> Budget:
     run_usd = limit_usd if run_id else None
     return Budget(make_ledger(home, run_id), limit_usd, run_usd)
@@ -65,8 +48,8 @@ def make_budget(home: Path, limit_usd: float, run_id: str | None = None) -> Budg
 def metered(
     home: Path, url: str, limit_usd: float, batch: str = "always", open_calls: OpenCalls = no_calls
 ) -> MeteredModel:
-    ledger = make_ledger(home)
-    return MeteredModel(provider(home, url, batch, open_calls), ledger, Budget(ledger, limit_usd), patience_seconds=0.1)
+    ledger, model = make_ledger(home), batch_model(url, home, batch=batch, open_calls=open_calls)
+    return MeteredModel(model, ledger, Budget(ledger, limit_usd), patience_seconds=0.1)
 
 
 def answered(model: MeteredModel, count: int) -> list[Completion]:
@@ -227,7 +210,7 @@ def test_results_that_can_no_longer_be_had_do_not_count_and_are_asked_for_anew(
         kill_at(server, "retrieve", tmp_path, 1.0, 4)
         assert under_way_usd(tmp_path) > 0
         month_later = time.time() + 30 * 86_400
-        monkeypatch.setattr("rag_assets.models.anthropic.batch_store.time.time", lambda: month_later)
+        monkeypatch.setattr("rag_assets.models.anthropic.open_batches.time.time", lambda: month_later)
         assert under_way_usd(tmp_path) == 0
         server.seconds = 0
         assert len(answered(metered(tmp_path, server.url, 1.0), 4)) == 4
@@ -272,7 +255,7 @@ def test_requests_that_a_batch_left_unanswered_are_reserved_again(tmp_path: Path
     found: list[Completion] = []
     with ScriptedBatches(outcome) as server:
         with (
-            provider(tmp_path, server.url).open(found.extend, CountedBudget(5)) as session,
+            batch_model(server.url, tmp_path).open(found.extend, CountedBudget(5)) as session,
             pytest.raises(BudgetError, match="spent"),
         ):
             for number in range(4):
@@ -281,7 +264,7 @@ def test_requests_that_a_batch_left_unanswered_are_reserved_again(tmp_path: Path
                 pass
         assert sorted(each.request.messages[0].text[-1] for each in found) == ["0", "3"]
         assert sum(server.asked.values()) == 4
-        again = provider(tmp_path, server.url)
+        again = batch_model(server.url, tmp_path)
         with again.open(found.extend, CountedBudget(2)) as session:
             for number in (1, 2):
                 session.submit(ask(number))

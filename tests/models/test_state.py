@@ -33,7 +33,7 @@ from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.salvage import salvage
 from rag_assets.models.accounts.schema import ANSWERS, CALLS, META, OWNERS, RESERVATIONS, SPENDING
-from rag_assets.models.anthropic.batch_store import BatchStore
+from rag_assets.models.anthropic.open_batches import BatchStore
 from rag_assets.models.language_models import ModelChoice, load_language_model
 from rag_assets.models.takeover import _read_calls, take_over
 from rag_assets.pipeline.repair import database_problem

@@ -5,7 +5,7 @@ in the same transaction. So a reservation is also a claim: who asks the same mea
 processes share the reservations, and whatever a process had sent when it died counts as bought: it is written into the
 ledger with the outcome `unknown`, at the most that it may have cost.
 
-What batches under way may cost is written down with each batch (`rag_assets.models.anthropic.batch_store`). It counts
+What batches under way may cost is written down with each batch (`rag_assets.models.anthropic.open_batches`). It counts
 in the current month and in every run, since whichever run reads the results is charged with them. What stays out:
 waiting for calls under way, which is `rag_assets.models.metered`.
 """

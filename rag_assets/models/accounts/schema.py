@@ -1,6 +1,6 @@
 """The tables of the state database, and the record of a call, which is a row of `calls` and later of `model_calls`.
 
-What the rows of other tables mean stands where they are written: `answers`, `budget`, `rate_limit`, `batch_store`.
+What the rows of other tables mean stands where they are written: `answers`, `budget`, `rate_limit`, `open_batches`.
 """
 
 from collections.abc import Iterable

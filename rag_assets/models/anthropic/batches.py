@@ -3,7 +3,7 @@
 Every request is paid for once, whatever happens to this process: a batch is written down before it is sent, and who
 asks for the same requests again waits for it instead of sending them.
 
-How batches are made, found again and forgotten is `open_batches`.
+How batches are remembered, made, found again and forgotten is `open_batches`.
 Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing
 """
 
@@ -22,9 +22,15 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic.batch_store import BatchEntry, OpenBatch, digits_of, key_digits
 from rag_assets.models.anthropic.messages import completion_of, error_line, problem_of
-from rag_assets.models.anthropic.open_batches import FINAL, OpenBatches
+from rag_assets.models.anthropic.open_batches import (
+    FINAL,
+    BatchEntry,
+    OpenBatch,
+    OpenBatches,
+    digits_of,
+    key_digits,
+)
 from rag_assets.models.catalogue import upper_price_usd
 from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, ClaimedError, Keep
 
