@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Request
@@ -51,29 +51,24 @@ class AnthropicCaller:
         from anthropic.types import Message
 
         with call_errors(self._client, request):
+            arguments: dict[str, Any] = {  # the type of the body allows a `stream` of its own
+                **message_params(self._model, self._facts, request),
+                "extra_body": sampling(request) or None,
+                "extra_headers": version_headers(temperature=request.temperature is not None),
+            }
             async with asyncio.timeout(self._timeout_seconds):
                 if request.progress is not None:
-                    message: Message = await self._stream(request, request.progress)
+                    message: Message = await self._stream(arguments, request.progress)
                 else:
-                    message = await self._client.messages.create(
-                        **message_params(self._model, self._facts, request),
-                        extra_body=sampling(request) or None,
-                        extra_headers=version_headers(temperature=request.temperature is not None),
-                    )
+                    message = await self._client.messages.create(**arguments)
         if not isinstance(message, Message) or not isinstance(message.content, list):
             raise CallError(CallProblem.UNAVAILABLE, "anthropic: expected a message, found something else")
         return completion_of(request, message, self._facts.prices)
 
-    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "Message":
+    async def _stream(self, arguments: dict[str, Any], progress: Callable[[str], None]) -> "Message":
         """A message that comes in pieces."""
-        params = message_params(self._model, self._facts, request)
-        stream = self._client.messages.stream(
-            **cast("dict[str, Any]", params),  # the type of the body allows a `stream` of its own
-            extra_body=sampling(request) or None,
-            extra_headers=version_headers(temperature=request.temperature is not None),
-        )
         text, ended = "", False
-        async with stream as events:
+        async with self._client.messages.stream(**arguments) as events:
             async for event in events:
                 if event.type == "text":
                     text += event.text
