@@ -46,7 +46,7 @@ from rag_assets.pipeline.rewriter_training import rewriter_options
 from rag_assets.pipeline.settings import RewriterTrainingSettings
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for
-from rag_assets.training.rewards import SearchReward
+from rag_assets.training.rewards import SearchReward, pseudo_labels
 from rag_assets.training.rewriter import (
     Item,
     Penalties,
@@ -55,7 +55,6 @@ from rag_assets.training.rewriter import (
     read_curves,
     train_rewriter,
 )
-from rag_assets.training.rewriter_data import pseudo_labels
 
 LENGTHS = (16, 32, 64)  # tokens; the last is the longest by default
 WORDS = 32_097  # tokens of the models made here, but for marks: as many as T5's

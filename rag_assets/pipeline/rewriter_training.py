@@ -121,9 +121,8 @@ def _train_candidate(
     from rag_assets.models.text_to_text_export import export
     from rag_assets.query.search.trained_rewriting import FACTS_FILE, QueryForm, TrainedModel, TrainedRewriter
     from rag_assets.training import adoption
-    from rag_assets.training.rewards import SearchReward
+    from rag_assets.training.rewards import SearchReward, proved, split
     from rag_assets.training.rewriter import train_rewriter
-    from rag_assets.training.rewriter_data import proved, split
 
     chosen, snapshot = home.settings.rewriter_training, published_snapshot(home)
     against = usable_place(home, snapshot, adoption.REWRITER_MODEL)

@@ -135,6 +135,15 @@ def prove(
     return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason, worse)
 
 
+def type_guards(types: Sequence[str], before: Values, after: Values) -> dict[str, tuple[Values, Values]]:
+    """Guards of `prove`: values before and after of the questions of each type, nan of all others."""
+
+    def of(kind: str, values: Values) -> Values:
+        return [value if each == kind else math.nan for each, value in zip(types, values, strict=True)]
+
+    return {f"type {kind}": (of(kind, before), of(kind, after)) for kind in sorted(filter(None, set(types)))}
+
+
 class _Pair(NamedTuple):
     before: float
     after: float

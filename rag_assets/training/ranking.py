@@ -42,7 +42,7 @@ from rag_assets.query.search.ranking_weights import (
     Weights,
     lightgbm_module,
 )
-from rag_assets.training.adoption import Proof, prove
+from rag_assets.training.adoption import Proof, prove, type_guards
 from rag_assets.training.pairs import JudgedQuestion, Vector, document_folds, document_groups
 
 if TYPE_CHECKING:
@@ -467,13 +467,9 @@ def proof_of(
     for judged, own in ((before, weights), (after, changed)):
         names = (MEASURE, FURTHER_MEASURE)
         sides.append({name: [judged[at].value(own[at], level, name, DEPTH) for at in positions] for name in names})
-    guards = {f"{level} {FURTHER_MEASURE}": (sides[0][FURTHER_MEASURE], sides[1][FURTHER_MEASURE])}
-    types = [before[at].type for at in positions]
-    for kind in sorted(set(types)):
-        then, now = (
-            [value if each == kind else math.nan for each, value in zip(types, side[MEASURE], strict=True)]
-            for side in sides
-        )
-        guards[f"type {kind}"] = then, now
+    guards = {
+        f"{level} {FURTHER_MEASURE}": (sides[0][FURTHER_MEASURE], sides[1][FURTHER_MEASURE]),
+        **type_guards([before[at].type for at in positions], sides[0][MEASURE], sides[1][MEASURE]),
+    }
     groups = document_groups([before[at].documents for at in positions])
     return prove(f"{level} {MEASURE}", sides[0][MEASURE], sides[1][MEASURE], guards, groups)

@@ -19,9 +19,8 @@ from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import QueryForm, TrainedModel, TrainedRewriter
-from rag_assets.training.rewards import SearchReward, answer_f1
+from rag_assets.training.rewards import SearchReward, answer_f1, pseudo_labels, split
 from rag_assets.training.rewriter import Item
-from rag_assets.training.rewriter_data import pseudo_labels, split
 
 without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
 
