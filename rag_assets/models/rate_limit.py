@@ -53,9 +53,6 @@ class _State:
         return replace(self, **{name: min(value, latest) for name, value in asdict(self).items()})
 
 
-_NAMES = tuple(field.name for field in fields(_State))
-
-
 @dataclass(frozen=True)
 class _Rate:
     """So many units a minute, in any minute, with a share of them at once.
@@ -220,7 +217,7 @@ class RateLimit:
 
 def _stored(row: "sa.Row[Any]") -> _State | None:
     """The state of a row; None where it is damaged."""
-    values = [getattr(row, name) for name in _NAMES]
+    values = [getattr(row, field.name) for field in fields(_State)]
     sound = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
     return _State(*map(float, values)) if sound else None
 

