@@ -15,7 +15,7 @@ from rag_assets.contracts.tables import TABLES
 from rag_assets.store.checksums import RECORD
 from rag_assets.store.damage import Damage, Quarantine, StoreDamage, intact_version
 from rag_assets.store.snapshots import Snapshot
-from rag_assets.store.vectors.upkeep import readable
+from rag_assets.store.vectors.lance import readable
 
 TEXTS = {"00": {"a": "abc", "b": "bcd"}, "01": {"c": "cde"}}
 

@@ -21,8 +21,8 @@ from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import VectorTable
 from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import embedding_key
+from rag_assets.store.vectors.lance import retried
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.store.vectors.upkeep import retried
 
 TABLE = VectorTable(
     "notes",
@@ -228,7 +228,7 @@ def test_optimize_beside_writers_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_conflicts_are_retried_and_other_errors_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.store.vectors.upkeep.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rag_assets.store.vectors.lance.time.sleep", lambda _seconds: None)
     calls: list[str] = []
 
     def action(message: str, failures: int) -> str:

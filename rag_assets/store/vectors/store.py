@@ -26,15 +26,17 @@ from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import AVERAGED_TEXTS, COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
-from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
-from rag_assets.store.vectors.sync_states import SyncStates
-from rag_assets.store.vectors.upkeep import (
+from rag_assets.store.vectors.lance import (
+    LanceTable,
+    LocalTable,
     age_to_drop,
     ensure_indices,
+    lancedb,
     needs_file,
     open_or_create,
     readable,
     retried,
+    upsert,
     version_files,
 )
 from rag_assets.text.terms import search_terms
@@ -44,6 +46,14 @@ _LOG = logging.getLogger(__name__)
 _WRITE_ROWS = 8192
 _DELETE_KEYS = 1024
 VECTOR_INDEX_ROWS = 50_000
+
+_STATES = "sync_states"
+_STATES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("state", pa.string(), nullable=False),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,39 @@ def sql_in(column: str, values: Iterable[str]) -> str:
     """SQL condition that a column of strings holds one of the values; false where there are none."""
     listed = ", ".join(sql_literal(value) for value in values)
     return f"{column} IN ({listed})" if listed else "false"
+
+
+class SyncStates:
+    """What the rows of each shard of a serving table were made from.
+
+    It is written after the rows, and taken away before they change. A LanceDB table beside the serving tables, so that
+    it is copied and restored together with them. A process that dies between rows and record leaves no record, so that
+    the shard counts as unfinished; doing it again changes no row.
+    """
+
+    def __init__(self, database: lancedb.DBConnection) -> None:
+        self.table: LanceTable = open_or_create(database, _STATES, _STATES_SCHEMA)
+
+    def of(self, name: str) -> dict[str, str]:
+        """State of each shard of a serving table that has one."""
+        rows = self.table.search().limit(None).to_arrow().to_pylist()
+        parted = [(*row["key"].rsplit("/", 1), row["state"]) for row in rows]
+        return {shard: state for table, shard, state in parted if table == name}
+
+    def forget(self, name: str, shards: Collection[str]) -> None:
+        """Take away the states of shards whose rows are about to change."""
+        keys = [f"{name}/{shard}" for shard in sorted(self.of(name).keys() & set(shards))]
+        if keys:
+            retried(partial(self.table.delete, sql_in("key", keys)), self.table)
+
+    def keep(self, name: str, states: Mapping[str, str]) -> None:
+        """Write down the states of shards whose rows are written."""
+        known = self.of(name)
+        new = [
+            {"key": f"{name}/{shard}", "state": state} for shard, state in states.items() if known.get(shard) != state
+        ]
+        if new:
+            upsert(self.table, "key", pa.Table.from_pylist(new, schema=_STATES_SCHEMA))
 
 
 class VectorStore:
@@ -131,7 +174,7 @@ class VectorStore:
 
     def forget_states(self, name: str) -> None:
         """Forget what the rows of a table were made from, as it is gone."""
-        with readable("sync_states"):
+        with readable(_STATES):
             recorded = SyncStates(self._database)
             recorded.forget(name, list(recorded.of(name)))
 
@@ -233,7 +276,7 @@ class VectorStore:
                 vectors, computed = _means(cache, averaged, texts, embedder)
             else:
                 vectors, computed = cache.embed(texts, embedder, report)
-            _upsert(opened, table, _finished(table, window, texts, vectors))
+            upsert(opened, table.key, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed
             progress(done, to_do)
@@ -286,7 +329,7 @@ class VectorStore:
 
     def states(self, name: str) -> dict[str, str]:
         """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
-        with readable("sync_states"):
+        with readable(_STATES):
             return SyncStates(self._database).of(name)
 
     def cached(self, dimension: int) -> int:
@@ -423,13 +466,6 @@ def _means(
     means = np.stack([vectors[[places[text] for text in each]].mean(axis=0) for each in texts])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     return (means / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32), computed
-
-
-def _upsert(opened: LanceTable, table: VectorTable, rows: pa.Table) -> None:
-    def write() -> None:
-        opened.merge_insert(table.key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
-
-    retried(write, opened)
 
 
 def _delete(opened: LanceTable, table: VectorTable, gone: Mapping[str, Sequence[str]]) -> None:
