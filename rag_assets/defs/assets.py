@@ -8,9 +8,9 @@ import dagster as dg
 
 from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, asset_spec, model_facts, show_partition, table_result
+from rag_assets.defs.job_runs import drop_old_runs, shards_of_other_runs
 from rag_assets.defs.partitions import (
     ANYWAY_TAG,
     BACKFILL_POLICY,
@@ -22,7 +22,6 @@ from rag_assets.defs.partitions import (
     shards_of_step,
 )
 from rag_assets.defs.resources import HomeResource, Progress, retried
-from rag_assets.defs.retention import drop_old_runs
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.pipeline.freshness import step_facts, unfinished_steps
 from rag_assets.pipeline.gate import Gate

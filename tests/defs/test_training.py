@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rag_assets.cli import main
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.defs.code_location import build_definitions
+from rag_assets.defs.questions import TRAINING_JOB
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.training import TRAINING_JOB
 from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.evaluation.statistics import Interval
