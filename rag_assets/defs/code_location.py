@@ -9,8 +9,8 @@ from rag_assets.defs.job_runs import INDEX_JOB, REINDEX_JOB_NAME
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource, LogProgress, Progress, resources
 from rag_assets.defs.sensors import build_full_check, build_schedule, build_sensor
+from rag_assets.pipeline.freshness import force_documents
 from rag_assets.pipeline.language_models import forget_unusable_answers
-from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.steps import FORCED, STEPS, graph_in_use
 
 _STEP = dg.Enum("Step", [dg.EnumValue(name) for name in FORCED])
