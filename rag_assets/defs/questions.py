@@ -23,11 +23,12 @@ from rag_assets.pipeline.learning import (
     TREES,
     Trained,
     TrainingOptions,
+    train_candidate,
     train_query_map,
     train_ranking,
+    training_folder,
 )
 from rag_assets.pipeline.measuring import accepted_questions, measure, question_set
-from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
 from rag_assets.text.plain import markdown_table
 from rag_assets.training.adoption import REWRITER_MODEL, Proof
 from rag_assets.training.rewriter import read_curves
