@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.store.files import write_atomically
-from rag_assets.store.sealed import sealed, unsealed
+from rag_assets.store.files import sealed, unsealed, write_atomically
 
 RECORD = "verified.json"
 _DIGEST_BYTES = 16  # damage is found, not forgery

@@ -26,8 +26,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
-from rag_assets.store.files import commit_new, sync_file, write_atomically, written_aside
-from rag_assets.store.sealed import SealedFile
+from rag_assets.store.files import SealedFile, commit_new, sync_file, write_atomically, written_aside
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))

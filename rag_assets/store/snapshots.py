@@ -19,9 +19,8 @@ from typing import Any
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.store.files import Lock, write_new
+from rag_assets.store.files import Lock, SealedFile, sealed, unsealed, write_new
 from rag_assets.store.published_tables import PublishedTables
-from rag_assets.store.sealed import SealedFile, sealed, unsealed
 
 _FILE_NAME = re.compile(r"([0-9]{8,})\.json")
 _log = logging.getLogger(__name__)
