@@ -67,7 +67,7 @@ def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
     Raises:
         StoreError: Another run is active, or a step or a blocking check failed; nothing is published.
     """
-    without = home.without_graph()
+    without = home.having("graph", enabled=False)
     without.store_settings()
     shards = tuple(home.lake.latest(ENTITY_MENTIONS)) or SHARDS[:1]
     assets = [dg.AssetKey(name) for step in STEPS if step.graph for name in step.assets] + [dg.AssetKey("snapshot")]

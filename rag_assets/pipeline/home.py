@@ -28,6 +28,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
+
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.pipeline.stored_settings import (
@@ -97,10 +99,10 @@ class Home:
         """Store the settings in force as those that the knowledge base is built with."""
         store_settings(self.settings_path, self.settings)
 
-    def without_graph(self) -> "Home":
-        """The same knowledge base with the entity graph switched off."""
-        graph = self.settings.graph.model_copy(update={"enabled": False})
-        return Home(self.settings.model_copy(update={"graph": graph}))
+    def having(self, section: str, **values: object) -> "Home":
+        """The same knowledge base with other settings of a section, as they are: nothing is validated."""
+        chosen: BaseModel = getattr(self.settings, section)
+        return Home(self.settings.model_copy(update={section: chosen.model_copy(update=values)}))
 
     @cached_property
     def vectors(self) -> "VectorStore":

@@ -73,7 +73,7 @@ def query_home(home: Home, name: str = "") -> Home | None:
     changes: dict[str, object] = {"batch": "never", "model": model or own.model}
     if at and f"http{rest}" != own.base_url:
         changes |= {"base_url": f"http{rest}", "api_key": SecretStr("none")}
-    return Home(home.settings.model_copy(update={"language_model": own.model_copy(update=changes)}))
+    return home.having("language_model", **changes)
 
 
 def judge_home(home: Home) -> Home:
@@ -94,13 +94,13 @@ def judge_home(home: Home) -> Home:
             named["api_key"] = chosen.api_key
     if chosen.temperature is not None:
         named["temperature"] = chosen.temperature
-    judge = own.model_copy(update=named)
-    if judge.provider == "extractive":
+    judge = home.having("language_model", **named)
+    if judge.settings.language_model.provider == "extractive":
         raise SettingsError(
             "answers are judged by a language model, and there is none: set evaluation.judge.provider and "
             "evaluation.judge.model, or language_model.provider"
         )
-    return Home(home.settings.model_copy(update={"language_model": judge}))
+    return judge
 
 
 def check_language_model(home: Home) -> None:
