@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -27,6 +28,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_TEXT = re.compile("|".join([*(re.escape(os.strerror(each)) for each in sorted(_FULL)), "disk is full"]))
 _LOCK_SECONDS = 60.0  # far longer than a small file takes to be written
 ASIDE = ".tmp"  # how names end under which files and folders are written
+_LEFTOVER_SECONDS = 3600.0  # what nobody has written to for so long is of a killed process
 # of file systems without links, or without one from here to there
 NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _DIGEST = "sha256"  # field of sealed JSON
@@ -129,6 +131,14 @@ def remove(path: Path) -> None:
             return
         aside = path if path.suffix == ASIDE else path.rename(_aside(path))
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left in a folder of what they wrote aside."""
+    for path in folder.glob(f".*{ASIDE}"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.lstat().st_mtime > _LEFTOVER_SECONDS:
+                remove(path)
 
 
 def _aside(path: Path) -> Path:

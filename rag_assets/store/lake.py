@@ -11,9 +11,8 @@ import json
 import logging
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
-from rag_assets.store.files import SealedFile, commit_new, sync_file, write_atomically, written_aside
+from rag_assets.store.files import SealedFile, commit_new, remove_leftovers, sync_file, write_atomically, written_aside
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
@@ -35,7 +34,6 @@ WHOLE = "all"  # the one shard, and the one input, of a table that is made as a 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
 _LOST_NAME = re.compile(r"([0-9]{8,})\.lost")  # a version whose file was damaged: its number is not given again
-LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
 _log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
@@ -221,10 +219,7 @@ class Lake:
             for number in self._numbers(table, shard, _LOST_NAME):
                 if number < last:
                     self._path(table, shard, number).with_suffix(".lost").unlink(missing_ok=True)
-            for leftover in (self.root / table.name / shard).glob("*.tmp"):
-                with suppress(FileNotFoundError):
-                    if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
-                        leftover.unlink()
+            remove_leftovers(self.root / table.name / shard)
         return removed
 
     def _conform(self, table: Table, shard: str, rows: pa.Table) -> pa.Table:

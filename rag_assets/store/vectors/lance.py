@@ -113,40 +113,24 @@ def age_to_drop(opened: LanceTable, keep_versions: Collection[int], grace: timed
     return max(grace, oldest + timedelta(seconds=1) if kept else timedelta(0), timedelta(milliseconds=1))
 
 
-def version_files(folder: Path, version: int) -> list[Path]:
-    """The files that a version of a table consists of.
-
-    A version is described by its manifest, in which data files stand by name, indices by the 16 bytes of their UUIDs
-    and deletions by a random number, as a varint. Source: https://lance.org/format/table/ (manifest, index, deletion).
+def manifest_of(folder: Path, version: int) -> Path:
+    """The manifest of a version of a table, which describes it.
 
     Raises:
         StoreError: There is no such version.
     """
-    manifest = _manifest(folder, version)
-    content = manifest.read_bytes()
-    parts = (path for part in ("data", "_deletions", "_indices") for path in sorted((folder / part).rglob("*")))
-    return [manifest, *(path for path in parts if path.is_file() and _is_named(path.relative_to(folder), content))]
-
-
-def needs_file(folder: Path, version: int, path: Path) -> bool:
-    """Whether a version of a table needs a file, which may be gone.
-
-    Raises:
-        StoreError: There is no such version.
-    """
-    manifest = _manifest(folder, version)
-    return path == manifest or _is_named(path.relative_to(folder), manifest.read_bytes())
-
-
-def _manifest(folder: Path, version: int) -> Path:
     for name in (f"{(1 << 64) - 1 - version:020d}.manifest", f"{version}.manifest"):
         if (folder / "_versions" / name).exists():
             return folder / "_versions" / name
     raise StoreError(f"{folder}: version {version} is not there")
 
 
-def _is_named(path: Path, manifest: bytes) -> bool:
-    """Whether a manifest names a file."""
+def is_named(path: Path, manifest: bytes) -> bool:
+    """Whether a manifest names a file of its table, which may be gone; given is the path below the table's folder.
+
+    Data files stand in it by name, indices by the 16 bytes of their UUIDs and deletions by a random number, as a
+    varint. Source: https://lance.org/format/table/ (manifest, index, deletion).
+    """
     match path.parts[0]:
         case "data":
             return path.name.encode() in manifest

@@ -31,13 +31,13 @@ from rag_assets.store.vectors.lance import (
     LocalTable,
     age_to_drop,
     ensure_indices,
+    is_named,
     lancedb,
-    needs_file,
+    manifest_of,
     open_or_create,
     readable,
     retried,
     upsert,
-    version_files,
 )
 from rag_assets.text.terms import search_terms
 
@@ -198,7 +198,11 @@ class VectorStore:
         Raises:
             StoreError: There is no such version.
         """
-        return version_files(Path(self._database.uri) / f"{name}.lance", version)
+        folder = Path(self._database.uri) / f"{name}.lance"
+        manifest = manifest_of(folder, version)
+        content = manifest.read_bytes()
+        parts = (path for part in ("data", "_deletions", "_indices") for path in sorted((folder / part).rglob("*")))
+        return [manifest, *(path for path in parts if path.is_file() and is_named(path.relative_to(folder), content))]
 
     def needs(self, name: str, version: int, path: Path) -> bool:
         """Whether a version of a table needs a file, which may be gone.
@@ -206,7 +210,9 @@ class VectorStore:
         Raises:
             StoreError: There is no such version.
         """
-        return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
+        folder = Path(self._database.uri) / f"{name}.lance"
+        manifest = manifest_of(folder, version)
+        return path == manifest or is_named(path.relative_to(folder), manifest.read_bytes())
 
     def count(self, name: str) -> int:
         """Rows of a table.
