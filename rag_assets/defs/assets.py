@@ -63,7 +63,10 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
                 outcome, facts = _cleared(work, step), StepFacts(_OFF)
             else:
                 if step.further is not None:
-                    work = _with_further_shards(context, step, work)
+                    more = step.further(work)
+                    if more and step.reads:  # other runs see to theirs
+                        more -= shards_of_other_runs(context.instance, context.run.run_id)
+                    work = replace(work, shards=add_shards(context, more))
                 with model_facts(base, step, context.run.run_id, work.shards) as facts:
                     outcome = step.update(work)
         for table in step.tables:
@@ -100,15 +103,6 @@ def _work(
         every_change=every,
         run_id=run_id,
     )
-
-
-def _with_further_shards(context: dg.AssetExecutionContext, step: Step, work: StepWork) -> StepWork:
-    """The work of a step with the shards that it takes on."""
-    assert step.further is not None
-    more = step.further(work)
-    if more and step.reads:  # other runs see to theirs
-        more -= shards_of_other_runs(context.instance, context.run.run_id)
-    return replace(work, shards=add_shards(context, more))
 
 
 def _cleared(work: StepWork, step: Step) -> StepOutcome:

@@ -43,7 +43,7 @@ def shard_tags(shards: Collection[str]) -> dict[str, str]:
 
 def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:
     """Shards that the tags of a run name; None where they name none, which means all."""
-    taken_on = set(filter(None, tags.get(TAKEN_ON_TAG, "").split(",")))
+    taken_on = _taken_on(tags)
     if only := tags.get(PARTITION_TAG):
         return sorted({only, *taken_on})
     if RANGE_START_TAG not in tags:
@@ -60,8 +60,9 @@ def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
     """
     if not context.has_partition_key and not context.has_partition_key_range:
         raise dg.Failure("Choose partitions for this run, or launch it as a backfill.", allow_retries=False)
-    taken_on = set(filter(None, _tags_by_now(context).get(TAKEN_ON_TAG, "").split(",")))
-    return sorted({*context.partition_keys, *taken_on})
+    # an earlier step may have added to the tags of the run
+    run = context.instance.get_run_by_id(context.run.run_id) or context.run
+    return sorted({*context.partition_keys, *_taken_on(run.tags)})
 
 
 def add_shards(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[str]:
@@ -77,6 +78,5 @@ def add_shards(context: dg.AssetExecutionContext, shards: Collection[str]) -> li
     return sorted({*known, *shards})
 
 
-def _tags_by_now(context: dg.AssetExecutionContext) -> Mapping[str, str]:
-    run = context.instance.get_run_by_id(context.run.run_id)  # an earlier step may have added to its tags
-    return context.run.tags if run is None else run.tags
+def _taken_on(tags: Mapping[str, str]) -> set[str]:
+    return set(filter(None, tags.get(TAKEN_ON_TAG, "").split(",")))
