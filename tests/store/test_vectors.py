@@ -283,10 +283,11 @@ def test_a_missing_table_is_a_store_error(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.lance"))
 
 
-def test_a_vector_index_finds_what_comparing_all_finds(tmp_path: Path) -> None:
+def test_a_vector_index_finds_what_comparing_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.store.vectors.lance._VECTOR_INDEX_ROWS", 300)
     store, embedder = VectorStore(tmp_path), HashEmbedder()
     store.sync(TABLE, {"00": rows("00", {f"n{number}": f"text {number}" for number in range(400)})}, embedder)
-    store.optimize(TABLE, vector_index_rows=300)
+    store.optimize(TABLE)
     table: Any = store.open(TABLE, DIMENSION)
     assert "vector" in {column for index in table.list_indices() for column in index.columns}
     query = embedder.embed(["text 7"], EmbeddingKind.PASSAGE)[0]

@@ -69,10 +69,13 @@ _Result = TypeVar("_Result")
 
 _BITMAP_COLUMNS = frozenset({"shard", "folder", "format", "language", "content_format"})
 _BTREE_COLUMNS = frozenset({"document_id", "page_id"})
+# rows from which on vectors are searched by an index (IVF over whole vectors, so that distances stay exact); below,
+# every vector is compared
+_VECTOR_INDEX_ROWS = 50_000
 _ATTEMPTS = 8
 
 
-def ensure_indices(opened: LanceTable, table: VectorTable, vector_index_rows: int) -> None:
+def ensure_indices(opened: LanceTable, table: VectorTable) -> None:
     """Make the indices that are missing; bringing them up to date is left to `optimize`."""
     rows = opened.count_rows()
     indexed = {column for index in opened.list_indices() for column in index.columns}
@@ -82,7 +85,7 @@ def ensure_indices(opened: LanceTable, table: VectorTable, vector_index_rows: in
             wanted[field.name] = Bitmap()
         elif field.name in _BTREE_COLUMNS:
             wanted[field.name] = BTree()
-    if rows >= vector_index_rows:
+    if rows >= _VECTOR_INDEX_ROWS:
         wanted["vector"] = IvfFlat(distance_type="dot")
     for column, config in wanted.items():
         if column not in indexed and rows:

@@ -45,7 +45,6 @@ _LOG = logging.getLogger(__name__)
 
 _WRITE_ROWS = 8192
 _DELETE_KEYS = 1024
-VECTOR_INDEX_ROWS = 50_000
 
 _STATES = "sync_states"
 _STATES_SCHEMA = pa.schema(
@@ -310,7 +309,6 @@ class VectorStore:
         table: VectorTable,
         keep_versions: Collection[int] = (),
         grace: timedelta = timedelta(hours=1),
-        vector_index_rows: int = VECTOR_INDEX_ROWS,
     ) -> int:
         """Compact a table, bring its indices up to date and drop versions nobody reads. Once a run; cheap if idle.
 
@@ -318,8 +316,6 @@ class VectorStore:
             table: Declaration of the table.
             keep_versions: Published versions; the oldest of them and all after it stay readable.
             grace: Age below which a version stays, for readers and writers in the middle of something.
-            vector_index_rows: Rows from which on vectors are searched by an index (IVF over whole vectors, so that
-                distances stay exact); below, every vector is compared.
 
         Returns:
             Version of the table afterwards: the one to publish.
@@ -328,7 +324,7 @@ class VectorStore:
             StoreError: There is no such table, or other writers were in the way for too long.
         """
         opened = self._existing(table.name)
-        ensure_indices(opened, table, vector_index_rows)
+        ensure_indices(opened, table)
         age = age_to_drop(opened, keep_versions, grace)
         retried(partial(opened.optimize, cleanup_older_than=age), opened)
         return int(opened.version)
