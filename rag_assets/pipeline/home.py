@@ -16,7 +16,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   passwords.key  of the digests of passwords that were tried (rag_assets.parsing.passwords)
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
   evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.serve.feedback)
-  verified.json  when files were last found intact (rag_assets.store.checksums)
+  verified.json  when files were last found intact (rag_assets.store.damage)
   damaged/       what was taken away because it was damaged (rag_assets.store.damage)
 ```
 """

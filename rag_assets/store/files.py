@@ -1,7 +1,7 @@
 """Writing files so that readers see all of one or what was there before, and a kill or a power cut leaves nothing torn;
 and small files that are written twice, with their own digests.
 
-What stays out: what stands in them, and the digests of large files (`rag_assets.store.checksums`).
+What stays out: what stands in them, and the digests of large files (`rag_assets.store.damage`).
 """
 
 import errno

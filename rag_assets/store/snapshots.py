@@ -38,7 +38,7 @@ class Snapshot:
         tables: Version of each shard, by table name and shard.
         vector_tables: Version of each serving table.
         row_counts: Rows by table name; serving tables are named `lancedb.<name>`.
-        files: Size and digest (`store.checksums`) of every file that it consists of, by path below the home; none in
+        files: Size and digest (`store.damage`) of every file that it consists of, by path below the home; none in
             versions of earlier releases.
         steps: Code, options and libraries that it was computed with, by step and by what people call them; none in
             versions of earlier releases.
