@@ -10,8 +10,7 @@ from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, asset_spec, model_facts, show_partition, table_result
-from rag_assets.defs.job_runs import drop_old_runs, shards_of_other_runs
-from rag_assets.defs.partitions import (
+from rag_assets.defs.job_runs import (
     ANYWAY_TAG,
     BACKFILL_POLICY,
     BACKFILL_TAG,
@@ -19,6 +18,8 @@ from rag_assets.defs.partitions import (
     PARTITION_TAG,
     SHARD_PARTITIONS,
     add_shards,
+    drop_old_runs,
+    shards_of_other_runs,
     shards_of_step,
 )
 from rag_assets.defs.resources import HomeResource, Progress, retried

@@ -5,8 +5,7 @@ from dataclasses import replace
 import dagster as dg
 
 from rag_assets.defs.assets import STEP_ASSETS, snapshot
-from rag_assets.defs.job_runs import INDEX_JOB, REINDEX_JOB_NAME
-from rag_assets.defs.partitions import shard_tags
+from rag_assets.defs.job_runs import INDEX_JOB, REINDEX_JOB_NAME, shard_tags
 from rag_assets.defs.resources import HomeResource, LogProgress, Progress, resources
 from rag_assets.defs.sensors import build_full_check, build_schedule, build_sensor
 from rag_assets.pipeline.freshness import force_documents

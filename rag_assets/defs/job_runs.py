@@ -1,4 +1,10 @@
-"""The job that indexes, and runs of our jobs in the Dagster instance: which are active, and how long they are kept.
+"""The job that indexes, and its runs in the Dagster instance: the shards that they work on, which of them are active,
+and how long they are kept.
+
+Assets are partitioned by a fixed number of hash shards of documents. A run starts with a range of shards and takes on
+others: those that changed outside of the range, and in its first steps what the sources hold by then, files that moved
+between shards, and lines that have become common, so that it publishes one change as a whole. Dagster fixes the
+partitions of a run beforehand: what was taken on is a tag of the run.
 
 A run inside `rag-assets index` holds the lock of its home as long as its process lives. One that is recorded as active
 while the lock is free was killed: it is recorded as failed, and the places that it held in pools are given back, which
@@ -12,7 +18,7 @@ keeps for good: they are deleted from its table. Ticks of the sensor and the sch
 
 import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +27,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.defs.partitions import shards_of_tags
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import dagster_folder
 from rag_assets.pipeline.steps import STEPS
@@ -37,6 +42,16 @@ INDEX_JOB = dg.define_asset_job(
     description="Brings the knowledge base in step with its sources. Shards in which nothing changed cost nothing.",
 )
 
+SHARD_PARTITIONS = dg.StaticPartitionsDefinition(list(SHARDS))
+BACKFILL_POLICY = dg.BackfillPolicy.multi_run(max_partitions_per_run=16)
+
+PARTITION_TAG = "dagster/partition"
+BACKFILL_TAG = "dagster/backfill"
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+TAKEN_ON_TAG = "rag_assets/shards_taken_on"
+FULL_CHECK_TAG = "rag_assets/full_check"  # on runs that compare the bytes of every file
+ANYWAY_TAG = "rag_assets/publish_anyway"  # who has a version published whatever its check says
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
 
 _START = timedelta(minutes=1)  # that a run has to get from its record to a queue or a process
@@ -51,6 +66,65 @@ _CHECK_RESULTS = sa.text("DELETE FROM asset_check_executions WHERE run_id IN :ru
     sa.bindparam("runs", expanding=True)
 )
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+
+def shard_tags(shards: Collection[str]) -> dict[str, str]:
+    """Tags of a run over some shards, at least one.
+
+    Dagster records events for every partition of a range, so the range is the longest stretch without a gap, the first
+    of those as long; the run takes on the others.
+    """
+    stretches: list[list[str]] = []
+    for shard in sorted(shards):
+        if stretches and SHARDS.index(shard) == SHARDS.index(stretches[-1][-1]) + 1:
+            stretches[-1].append(shard)
+        else:
+            stretches.append([shard])
+    longest = max(stretches, key=len)
+    others = sorted({*shards} - {*longest})
+    taken_on = {TAKEN_ON_TAG: ",".join(others)} if others else {}
+    return {RANGE_START_TAG: longest[0], RANGE_END_TAG: longest[-1], **taken_on}
+
+
+def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:
+    """Shards that the tags of a run name; None where they name none, which means all."""
+    taken_on = _taken_on(tags)
+    if only := tags.get(PARTITION_TAG):
+        return sorted({only, *taken_on})
+    if RANGE_START_TAG not in tags:
+        return None
+    span = dg.PartitionKeyRange(tags[RANGE_START_TAG], tags[RANGE_END_TAG])
+    return sorted({*SHARD_PARTITIONS.get_partition_keys_in_range(span), *taken_on})
+
+
+def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
+    """Shards that a step works on: its partitions, and those that an earlier step of the run took on.
+
+    Raises:
+        Failure: The run was launched without any.
+    """
+    if not context.has_partition_key and not context.has_partition_key_range:
+        raise dg.Failure("Choose partitions for this run, or launch it as a backfill.", allow_retries=False)
+    # an earlier step may have added to the tags of the run
+    run = context.instance.get_run_by_id(context.run.run_id) or context.run
+    return sorted({*context.partition_keys, *_taken_on(run.tags)})
+
+
+def add_shards(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[str]:
+    """Have this step and the later ones of the run work on further shards.
+
+    Returns:
+        The shards that the step works on now.
+    """
+    known = shards_of_step(context)
+    if not set(shards) <= set(known):
+        taken_on = sorted({*known, *shards} - {*context.partition_keys})
+        context.instance.add_run_tags(context.run.run_id, {TAKEN_ON_TAG: ",".join(taken_on)})
+    return sorted({*known, *shards})
+
+
+def _taken_on(tags: Mapping[str, str]) -> set[str]:
+    return set(filter(None, tags.get(TAKEN_ON_TAG, "").split(",")))
 
 
 def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]:

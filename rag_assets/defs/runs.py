@@ -23,8 +23,7 @@ from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import ENTITY_MENTIONS
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.job_runs import IN_PROCESS_TAG, INDEX_JOB, active_runs, drop_old_runs
-from rag_assets.defs.partitions import ANYWAY_TAG, shard_tags
+from rag_assets.defs.job_runs import ANYWAY_TAG, IN_PROCESS_TAG, INDEX_JOB, active_runs, drop_old_runs, shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import instance_environment

@@ -22,8 +22,7 @@ from scripted import Reply, ScriptedServer
 from rag_assets.cli import main
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.job_runs import INDEX_JOB
-from rag_assets.defs.partitions import shard_tags
+from rag_assets.defs.job_runs import INDEX_JOB, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.models.accounts.schema import ANSWERS
 from rag_assets.models.planning import made_up
