@@ -40,9 +40,9 @@ from rag_assets.evaluation.questions import read_queries
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paired_bootstrap
 from rag_assets.models.text_to_text import ExportedTextToText, TextToText
 from rag_assets.models.text_to_text_export import export
+from rag_assets.pipeline.learning import rewriter_options
 from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
-from rag_assets.pipeline.rewriter_training import rewriter_options
 from rag_assets.pipeline.settings import RewriterTrainingSettings
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import QueryForm, prompt_for

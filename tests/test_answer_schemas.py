@@ -34,8 +34,7 @@ from rag_assets.graph.entities import type_suggestions
 from rag_assets.models.language_models import check_schemas
 from rag_assets.models.openai.model import response_format
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.language_models import language_model
-from rag_assets.pipeline.rehearsal import rehearsed_requests
+from rag_assets.pipeline.language_models import language_model, rehearsed_requests
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask import graph_global, reader, text_map_reduce
 from rag_assets.query.ask.reader import AskedQuestion
@@ -63,7 +62,7 @@ def indexing() -> Iterator[Request]:
         for graph in GRAPHS:
             enrichment: dict[str, Any] = {"taxonomy": taxonomy}
             home = Home(load_settings(graph=graph, enrichment=enrichment))
-            yield from rehearsed_requests(home.options, home.options.taxonomy, home.options.entity_types)
+            yield from rehearsed_requests(home.options, graph=True)
 
 
 def queries() -> Iterator[Request]:

@@ -260,18 +260,3 @@ def test_two_runs_at_once_do_not_race(knowledge_base: tuple[Path, Path]) -> None
         result = run(knowledge_base, "index")
     assert result.exit_code == 1
     assert "another" in result.stderr
-
-
-def test_a_forgotten_source_takes_its_documents_along(tmp_path: Path, models_folder: Path) -> None:
-    base = (tmp_path / "home", tmp_path)
-    base[0].mkdir()
-    (base[0] / "models").symlink_to(models_folder)
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.md").write_text(f"# {name}\n\ntext of {name}", encoding="utf-8")
-    assert run(base, "index", str(tmp_path / "one"), f"zwei={tmp_path / 'two'}").exit_code == 0
-    assert json.loads(run(base, "status", "--json").output)["rows"]["documents"] == 2
-    result = run(base, "index", "--forget", "one")
-    assert result.exit_code == 0, result.output
-    result = run(base, "sql", "SELECT document_id FROM documents", "--csv")
-    assert result.output.split() == ["document_id", "zwei/a.md"]

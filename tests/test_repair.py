@@ -22,7 +22,7 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.models.accounts.ledger import Entry
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.store.checksums import RECORD
+from rag_assets.store.damage import RECORD
 from rag_assets.store.snapshots import Pointer, Snapshots
 
 # see tests/store/test_damage.py, tests/models and tests/test_stored_settings.py

@@ -20,8 +20,8 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.store.files import sealed
 from rag_assets.store.lake import WHOLE
-from rag_assets.store.sealed import sealed
 
 ENTITY: dict[str, Any] = {
     "entity_id": "e1",

@@ -65,8 +65,8 @@ def index(
         with progress_display() as progress, home.lock():
             _register(context, home, sources, forget, progress)
             if force:
+                from rag_assets.pipeline.freshness import force_documents
                 from rag_assets.pipeline.language_models import forget_unusable_answers
-                from rag_assets.pipeline.reindex import force_documents
                 from rag_assets.pipeline.steps import FORCED
 
                 forced = force_documents(home.lake, force, list(FORCED))

@@ -76,7 +76,7 @@ def graph_drop(context: click.Context, *, yes: bool) -> None:
     home = open_home(context)
     with home.lock():
         if not home.holds_graph:
-            home.without_graph().store_settings()
+            home.having("graph", enabled=False).store_settings()
             say(f"there is no entity graph in {home.path}; later runs make none")
             return
         if not yes:

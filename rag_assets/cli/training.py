@@ -111,7 +111,7 @@ def rewriter(
     """
     from rag_assets.pipeline import measuring
     from rag_assets.pipeline.home import Home
-    from rag_assets.pipeline.rewriter_training import train_candidate
+    from rag_assets.pipeline.learning import train_candidate
 
     home = open_home(context)
     stated = {name: value for name, value in {"model": model, "steps": steps}.items() if value is not None}

@@ -177,10 +177,6 @@ class SourceTree:
                         waiting += definition.imports
         return found
 
-    def read_again(self, module: str) -> None:
-        """Read a module anew: it has changed."""
-        self._modules.pop(module, None)
-
     def _counts(self, module: str) -> bool:
         """Whether a module is of another package, or one of this that neither stores nor transports."""
         package, _, name = module.partition(".")

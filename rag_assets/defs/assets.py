@@ -8,10 +8,9 @@ import dagster as dg
 
 from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, asset_spec, model_facts, show_partition, table_result
-from rag_assets.defs.partitions import (
+from rag_assets.defs.job_runs import (
     ANYWAY_TAG,
     BACKFILL_POLICY,
     BACKFILL_TAG,
@@ -19,10 +18,11 @@ from rag_assets.defs.partitions import (
     PARTITION_TAG,
     SHARD_PARTITIONS,
     add_shards,
+    drop_old_runs,
+    shards_of_other_runs,
     shards_of_step,
 )
 from rag_assets.defs.resources import HomeResource, Progress, retried
-from rag_assets.defs.retention import drop_old_runs
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.pipeline.freshness import step_facts, unfinished_steps
 from rag_assets.pipeline.gate import Gate
@@ -64,7 +64,10 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
                 outcome, facts = _cleared(work, step), StepFacts(_OFF)
             else:
                 if step.further is not None:
-                    work = _with_further_shards(context, step, work)
+                    more = step.further(work)
+                    if more and step.reads:  # other runs see to theirs
+                        more -= shards_of_other_runs(context.instance, context.run.run_id)
+                    work = replace(work, shards=add_shards(context, more))
                 with model_facts(base, step, context.run.run_id, work.shards) as facts:
                     outcome = step.update(work)
         for table in step.tables:
@@ -101,15 +104,6 @@ def _work(
         every_change=every,
         run_id=run_id,
     )
-
-
-def _with_further_shards(context: dg.AssetExecutionContext, step: Step, work: StepWork) -> StepWork:
-    """The work of a step with the shards that it takes on."""
-    assert step.further is not None
-    more = step.further(work)
-    if more and step.reads:  # other runs see to theirs
-        more -= shards_of_other_runs(context.instance, context.run.run_id)
-    return replace(work, shards=add_shards(context, more))
 
 
 def _cleared(work: StepWork, step: Step) -> StepOutcome:

@@ -9,24 +9,22 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DatabaseError
 
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import ENTITY_MENTIONS
-from rag_assets.defs import run_storages
-from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import ANYWAY_TAG, shard_tags
+from rag_assets.defs.job_runs import ANYWAY_TAG, IN_PROCESS_TAG, INDEX_JOB, active_runs, drop_old_runs, shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
-from rag_assets.defs.retention import drop_old_runs
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import instance_environment
 from rag_assets.pipeline.steps import STEPS
@@ -35,6 +33,9 @@ from rag_assets.text.plain import one_line
 
 _STORAGES = ("storage", "run_storage", "event_log_storage", "schedule_storage")  # in a `dagster.yaml`
 _STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED}
+_INDEX = "index"  # the database that Dagster mirrors the events of all runs in
+_BUSY_SECONDS = 30  # that a connection waits for another process, as in Dagster
+_SCHEMA = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type = 'index'"
 _SAID_CHARS = 300
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -65,7 +66,7 @@ def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
     Raises:
         StoreError: Another run is active, or a step or a blocking check failed; nothing is published.
     """
-    without = home.without_graph()
+    without = home.having("graph", enabled=False)
     without.store_settings()
     shards = tuple(home.lake.latest(ENTITY_MENTIONS)) or SHARDS[:1]
     assets = [dg.AssetKey(name) for step in STEPS if step.graph for name in step.assets] + [dg.AssetKey("snapshot")]
@@ -140,7 +141,7 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
         }
     if not _states(stated, *_STORAGES):
         place = {"base_dir": str(folder / "history" / "runs"), "run_id": run_id}
-        added["event_log_storage"] = {"module": run_storages.__name__, "class": "RunEventStorage", "config": place}
+        added["event_log_storage"] = {"module": __name__, "class": RunEventStorage.__name__, "config": place}
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
         file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
         file.flush()
@@ -222,3 +223,74 @@ def _message(error: Any) -> str:
     while error is not None and error.cls_name not in ours and error.cause is not None:
         error = error.cause
     return error.message.strip().removeprefix(f"{errors.__name__}.{error.cls_name}: ") if error else "failed"
+
+
+class RunEventStorage(SqliteEventLogStorage):
+    """The event log of a run inside this process: Dagster's own SQLite databases over connections that stay open.
+
+    Dagster's storage makes an engine for each statement, which compiles it anew, SQLite checkpoints its log whenever
+    the last connection closes, and the database of each run is made by all of Dagster's migrations: most of what a
+    small run takes to record its events. Here one connection to the index of events and one to those of the run are
+    kept. What stays out: runs and schedules, which are few statements; the UI and the daemon, which read the same files
+    by Dagster's own storage.
+    """
+
+    def __init__(self, base_dir: str, run_id: str, inst_data: Any = None) -> None:
+        self._run_id = run_id
+        self._engines: dict[str, Engine] = {}
+        self._lock = threading.RLock()
+        super().__init__(base_dir, inst_data)
+
+    @classmethod
+    def config_type(cls) -> Any:
+        """What the configuration of the instance says of it."""
+        return {"base_dir": str, "run_id": str}
+
+    @classmethod
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunEventStorage":
+        """The storage that the configuration of an instance names."""
+        return cls(inst_data=inst_data, **config_value)
+
+    def index_connection(self) -> Any:
+        """A connection to the events of all runs, in a transaction."""
+        return self._begin(_INDEX)
+
+    def run_connection(self, run_id: str | None = None) -> Any:
+        """A connection to the events of a run, in a transaction."""
+        if run_id != self._run_id:
+            return super().run_connection(run_id)
+        with self._lock:
+            if run_id not in self._engines:
+                self._make_tables(run_id)
+        return self._begin(run_id)
+
+    def _make_tables(self, run_id: str) -> None:
+        """Give the database of a run the tables of the index, which are the same, and its revision."""
+        with self._begin(_INDEX) as index:
+            schema = index.scalars(text(_SCHEMA)).all()
+            revisions = index.scalars(text("SELECT version_num FROM alembic_version")).all()
+        with closing(sqlite3.connect(self.path_for_shard(run_id), timeout=_BUSY_SECONDS)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            with connection:
+                connection.execute("BEGIN")
+                for statement in schema:
+                    connection.execute(statement)
+                connection.executemany("INSERT INTO alembic_version VALUES (?)", [(each,) for each in revisions])
+
+    @contextmanager
+    def _begin(self, shard: str) -> Iterator[Connection]:
+        with self._lock:
+            if shard not in self._engines:
+                self._engines[shard] = _engine(self.conn_string_for_shard(shard))
+            with self._engines[shard].begin() as connection:
+                yield connection
+
+    def dispose(self) -> None:
+        """Close the connections."""
+        for engine in self._engines.values():
+            engine.dispose()
+        super().dispose()
+
+
+def _engine(place: str) -> Engine:
+    return create_engine(place, connect_args={"timeout": _BUSY_SECONDS})

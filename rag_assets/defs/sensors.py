@@ -9,12 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import SourceError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.checks import report_sources
-from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_tags
+from rag_assets.defs.job_runs import FULL_CHECK_TAG, INDEX_JOB, active_runs, drop_old_runs, shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.retention import drop_old_runs
 from rag_assets.pipeline.freshness import Stale, by_reason, changes_to_index, stale_steps
 from rag_assets.sources.changes import Changes
 from rag_assets.store.lake import SHARDS

@@ -10,7 +10,6 @@ import secrets
 import signal
 import socket
 import sys
-from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 import click
@@ -57,29 +56,21 @@ input,button{font:inherit;padding:.4em;width:100%;box-sizing:border-box;margin-t
 <button>Open</button></form><p role="alert">PROBLEM</p></main></html>"""
 
 
-@dataclass(frozen=True)
-class UiOptions:
-    """Who may open the UI.
+class UiGuard:
+    """The outermost layer of the UI, for pages, queries and WebSockets alike.
 
-    Attributes:
+    Args:
+        app: The UI.
         token: What must be shown: as `Authorization: Bearer TOKEN`, or once in the form that browsers are given; None
             where the address can only be reached from this machine.
-        loopback: Whether the address can only be reached from this machine.
         hosts: Names, beside those of this machine, under which the UI may be called.
+        loopback: Whether the address can only be reached from this machine.
     """
 
-    token: str | None = field(default=None, repr=False)
-    loopback: bool = True
-    hosts: tuple[str, ...] = ()
-
-
-class UiGuard:
-    """The outermost layer of the UI, for pages, queries and WebSockets alike."""
-
-    def __init__(self, app: ASGIApp, options: UiOptions) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, hosts: tuple[str, ...], *, loopback: bool) -> None:
         self._app = app
-        self._options = options
-        self._token = options.token.encode() if options.token else None
+        self._token = token.encode() if token else None
+        self._hosts, self._loopback = hosts, loopback
         self._session = secrets.token_urlsafe(32)  # what the cookie holds, until the server ends
         self._wrong_tokens = ClientLimit(_WRONG_TOKENS_PER_MINUTE)
         self._forms = 0
@@ -111,7 +102,7 @@ class UiGuard:
         host = headers.get("host", "")
         if not is_plain_path(scope["path"]):
             raise Problem(400, "The path holds control characters.", _CLOSE)
-        if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
+        if not is_own_name(host, self._hosts, loopback=self._loopback):
             raise Problem(403, "The UI is not called by this name; see the setting serve.hosts.", _CLOSE)
         site = None if _is_link(scope, headers) else headers.get("sec-fetch-site")
         if not is_own_page(host, headers.get("origin"), site):
@@ -214,14 +205,14 @@ def main() -> None:
     chosen = load_settings().serve
     token = chosen.token.get_secret_value() if chosen.token else None
     limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
-    options = UiOptions(token, is_loopback(opened.getsockname()[0]), chosen.hosts)
+    loopback = is_loopback(opened.getsockname()[0])
     target = ModuleTarget(DEFINITIONS, None, None, None)
     with dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW)
         with WorkspaceProcessContext(instance, target, dg.__version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MILLISECONDS)
             config = uvicorn.Config(
-                UiGuard(app, options),
+                UiGuard(app, token, chosen.hosts, loopback=loopback),
                 log_level="warning",
                 server_header=False,
                 forwarded_allow_ips=chosen.proxies,

@@ -1,4 +1,5 @@
-"""What is stale and why: the one place that compares what is stored with what the steps would store now.
+"""What is stale and why: the one place that compares what is stored with what the steps would store now; and documents
+that are made stale, because somebody chose them.
 
 A version names the code, options and libraries of the steps that made it. Where they are those in force and it holds
 the tables as they are stored, nothing in it is stale but rows that ask to be made again: for answers that are missing,
@@ -9,14 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.steps import FACTS, STEPS, Step, shards_with_outdated_boilerplate, steps_in_use
+from rag_assets.pipeline.steps import FACTS, FORCED, STEPS, Step, shards_with_outdated_boilerplate, steps_in_use
 from rag_assets.sources.changes import Changes, Listing, find_changes
+from rag_assets.sources.listing import matches
 from rag_assets.store.damage import serving_as_noted
-from rag_assets.store.incremental import StandIns, finished, stand_ins
-from rag_assets.store.lake import SHARDS, WHOLE
+from rag_assets.store.incremental import StandIns, finished, invalidate_documents, stand_ins
+from rag_assets.store.lake import SHARDS, WHOLE, Lake, shard_of
 
 _MARK = "+"  # before which lines were common when a row was made
 
@@ -31,6 +34,14 @@ class Stale:
 
     step: str
     reason: str
+    shards: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Documents that will be computed anew, and their shards."""
+
+    documents: tuple[str, ...]
     shards: tuple[str, ...]
 
 
@@ -89,6 +100,29 @@ def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None
     if WHOLE in shards:  # a run over any shard makes what is made as a whole
         shards = shards - {WHOLE} | {SHARDS[0]}
     return replace(find_changes(home.lake, listing), unfinished_shards=tuple(sorted(shards)))
+
+
+def force_documents(lake: Lake, globs: Sequence[str], steps: Sequence[str]) -> Forced:
+    """Forget what stored documents were computed from, by ids or globs and by steps (`FORCED`), so that the next run
+    computes them anew.
+
+    Raises:
+        SettingsError: A step is unknown, or a glob matches no stored document.
+    """
+    if unknown := set(steps) - FORCED.keys():
+        raise SettingsError(f"unknown steps {sorted(unknown)}; there are {list(FORCED)}")
+    stored: list[str] = lake.read(DOCUMENTS, columns=["document_id"])["document_id"].to_pylist()
+    chosen: set[str] = set()
+    for glob in globs:
+        found = {name for name in stored if name == glob or matches(name, [glob])}
+        if not found:
+            raise SettingsError(f"no stored document matches {glob!r}")
+        chosen |= found
+    shards = sorted({shard_of(name) for name in chosen})
+    for shard in shards:
+        for step in steps:
+            invalidate_documents(lake, FORCED[step], shard, (name for name in chosen if shard_of(name) == shard))
+    return Forced(tuple(sorted(chosen)), tuple(shards))
 
 
 def all_stand_ins(home: Home) -> dict[str, StandIns]:
@@ -166,7 +200,6 @@ def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, ea
 def _rows_to_retry(home: Home) -> Iterator[Stale]:
     """Rows that ask to be made again, whatever code and settings say."""
     from rag_assets.parsing.documents import documents_to_retry
-    from rag_assets.store.lake import shard_of
 
     again: dict[str, set[str]] = {}
     for document, reason in documents_to_retry(home.lake, home.options.parsing, home.options.passwords).items():

@@ -16,7 +16,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   passwords.key  of the digests of passwords that were tried (rag_assets.parsing.passwords)
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
   evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.evaluation)
-  verified.json  when files were last found intact (rag_assets.store.checksums)
+  verified.json  when files were last found intact (rag_assets.store.damage)
   damaged/       what was taken away because it was damaged (rag_assets.store.damage)
 ```
 """
@@ -27,6 +27,8 @@ from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
@@ -97,10 +99,10 @@ class Home:
         """Store the settings in force as those that the knowledge base is built with."""
         store_settings(self.settings_path, self.settings)
 
-    def without_graph(self) -> "Home":
-        """The same knowledge base with the entity graph switched off."""
-        graph = self.settings.graph.model_copy(update={"enabled": False})
-        return Home(self.settings.model_copy(update={"graph": graph}))
+    def having(self, section: str, **values: object) -> "Home":
+        """The same knowledge base with other settings of a section, as they are: nothing is validated."""
+        chosen: BaseModel = getattr(self.settings, section)
+        return Home(self.settings.model_copy(update={section: chosen.model_copy(update=values)}))
 
     @cached_property
     def vectors(self) -> "VectorStore":

@@ -1,20 +1,28 @@
-"""The language model of a knowledge base, opened with its ledger, its budget and the answers that were paid for."""
+"""The language model of a knowledge base, opened with its ledger, its budget and the answers that were paid for; and
+whether its provider takes what indexing asks.
+"""
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from pydantic import SecretStr
 
 from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.options import StepOptions
 
 if TYPE_CHECKING:
     from rag_assets.contracts.ports import LanguageModel
+    from rag_assets.models.dialogue import Dialogue
 
 _FITTING: "WeakSet[Home]" = WeakSet()  # whose provider takes the schemas of all answers
+_LANGUAGES = {"en": "The Order Service stores orders.", "ja": "受注管理サービスは注文を登録する。"}
+_CONTEXT_TOKENS = 131_072  # ample: whether a prompt fits is told when there is one
 
 
 def language_model(
@@ -65,7 +73,7 @@ def query_home(home: Home, name: str = "") -> Home | None:
     changes: dict[str, object] = {"batch": "never", "model": model or own.model}
     if at and f"http{rest}" != own.base_url:
         changes |= {"base_url": f"http{rest}", "api_key": SecretStr("none")}
-    return Home(home.settings.model_copy(update={"language_model": own.model_copy(update=changes)}))
+    return home.having("language_model", **changes)
 
 
 def judge_home(home: Home) -> Home:
@@ -86,13 +94,13 @@ def judge_home(home: Home) -> Home:
             named["api_key"] = chosen.api_key
     if chosen.temperature is not None:
         named["temperature"] = chosen.temperature
-    judge = own.model_copy(update=named)
-    if judge.provider == "extractive":
+    judge = home.having("language_model", **named)
+    if judge.settings.language_model.provider == "extractive":
         raise SettingsError(
             "answers are judged by a language model, and there is none: set evaluation.judge.provider and "
             "evaluation.judge.model, or language_model.provider"
         )
-    return Home(home.settings.model_copy(update={"language_model": judge}))
+    return judge
 
 
 def check_language_model(home: Home) -> None:
@@ -129,8 +137,85 @@ def _check_schemas(home: Home) -> None:
     if home in _FITTING or home.language_model_name == "extractive":
         return
     from rag_assets.models.language_models import check_schemas
-    from rag_assets.pipeline.rehearsal import rehearsed_requests
 
-    entity_types = home.options.entity_types if home.graph_model_name != "extractive" else None
-    check_schemas(home.options.language_model, rehearsed_requests(home.options, home.options.taxonomy, entity_types))
+    requests = rehearsed_requests(home.options, graph=home.graph_model_name != "extractive")
+    check_schemas(home.options.language_model, requests)
     _FITTING.add(home)
+
+
+def rehearsed_requests(options: StepOptions, *, graph: bool) -> Iterator[Request]:
+    """One request of each kind that indexing makes, of sample material with the settings in force, in both languages.
+
+    What a provider cannot take is known so before the first call. Each dialogue is held to its end with made-up
+    answers. What queries ask stays out, as no setting changes it.
+
+    Args:
+        options: How steps ask.
+        graph: Whether the language model is asked for the entity graph.
+    """
+    for language, text in _LANGUAGES.items():
+        for dialogue in _enrichment(options, language, text):
+            yield from _requests(dialogue)
+        if graph:
+            for dialogue in _graph(options, language, text):
+                yield from _requests(dialogue)
+
+
+def _requests(dialogue: "Dialogue[Any]") -> Iterator[Request]:
+    answers: list[Completion] | None = None
+    while True:
+        try:
+            requests = next(dialogue) if answers is None else dialogue.send(answers)
+        except StopIteration:
+            return
+        yield from requests
+        answers = [_answer(request) for request in requests]
+
+
+def _answer(request: Request) -> Completion:
+    from rag_assets.models.planning import made_up
+
+    value = None if request.schema is None else made_up(json.loads(request.schema))
+    return Completion(request, Outcome.COMPLETED, json.dumps(value, ensure_ascii=False), value=value)
+
+
+def _enrichment(options: StepOptions, language: str, text: str) -> "Iterator[Dialogue[Any]]":
+    from rag_assets.contracts.causes import BlockKind, PageKind
+    from rag_assets.contracts.content import Block, Page
+    from rag_assets.enrich.documents import Subject
+    from rag_assets.enrich.facets.dialogues import facet_dialogue
+    from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
+    from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
+    from rag_assets.enrich.questions.dialogues import question_dialogue
+    from rag_assets.enrich.questions.extraction import Passage
+    from rag_assets.enrich.summaries.dialogues import file_dialogue, page_dialogue
+
+    subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens
+    page = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, text),))
+    passage = Passage("", "", 1, (0,), text, language)
+    summaries, knowledge = options.summaries, options.knowledge
+    yield page_dialogue(subject, page, (), summaries)
+    yield file_dialogue(subject, text, summaries)
+    yield facet_dialogue(subject, (page,), options.taxonomy, read_tokens, _CONTEXT_TOKENS)
+    yield question_dialogue(subject, (passage,), (), 1, read_tokens, _CONTEXT_TOKENS)
+    selection = Selection(("kind=order",), (QuestionAnswer("", "", text, text, language),))
+    yield knowledge_dialogue(selection, "", knowledge.summary_chars, read_tokens, _CONTEXT_TOKENS)
+
+
+def _graph(options: StepOptions, language: str, text: str) -> "Iterator[Dialogue[Any]]":
+    from rag_assets.enrich.documents import Subject
+    from rag_assets.graph.entities.descriptions import Notes, description_dialogue
+    from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
+    from rag_assets.graph.mentions.dialogues import window_dialogue
+    from rag_assets.graph.reports.context import Entity, ReportContext
+    from rag_assets.graph.reports.dialogues import report_dialogue
+    from rag_assets.graph.reports.extraction import ReportSubject
+
+    window = Subject("", "", language, "", ())
+    yield window_dialogue(window, text, options.entity_types, options.mentions, _CONTEXT_TOKENS)
+    name = NameFacts(text, text, "term", 1, text)
+    yield same_dialogue(name, name)
+    yield description_dialogue(Notes("", text, "term", (text,), "entities"), options.entities.description_chars)
+    entity = Entity("", 1, text, "term", text)
+    context = ReportContext((entity,), (), (), ())
+    yield report_dialogue(context, ReportSubject((entity,), 1, 0, language), options.reports)

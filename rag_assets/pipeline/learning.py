@@ -1,11 +1,17 @@
-"""Learning on a knowledge base: which questions are learned from, and where the result is kept.
+"""Learning on a knowledge base, weights, a query map or a rewriter: which questions are learned from, and where the
+result is kept.
 
 For the commands `train` and the Dagster assets. What stays out: learning itself (`rag_assets.training`), and whether
 what was learned still helps (`rag_assets.pipeline.drift`).
 """
 
+import json
+import logging
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +21,13 @@ from rag_assets.evaluation.clicks import read_clicks
 from rag_assets.evaluation.statistics import change_text
 from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
-from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot, usable_place
+from rag_assets.pipeline.opening import (
+    frozen_rewriter,
+    knowledge_base,
+    learned_ranking,
+    published_snapshot,
+    usable_place,
+)
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
     SHIPPED,
@@ -28,13 +40,18 @@ from rag_assets.query.search.ranking_weights import (
     map_files,
     weights_files,
 )
-from rag_assets.training.adoption import Basis, Proof, prune, store_candidate
+from rag_assets.store.files import Lock
+from rag_assets.training.adoption import REWRITER_MODEL, Basis, Proof, prune, store_candidate
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import RewriterTrainingSettings
     from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.pairs import JudgedQuestion
+    from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 TREES = "trees"
@@ -267,20 +284,11 @@ def _keep(
         return replace(
             trained, reason=f"nothing learned, as no other suits these questions surely better: {proof.reason}"
         )
-    name, version, problem, note, is_in_force = trained.name, None, "", "", False
-    place = store_candidate(home.path, name, files, proof, basis)
-    try:
-        with home.lock():
-            current = home.snapshots.current()
-            is_in_force = current is not None and place in current.learned.get(name, ())[-1:]
-            try:
-                if options.adopts and proof.is_better and not is_in_force:
-                    published, _, note = bring_into_force(home, name, accepted, place)
-                    version = published.number
-            finally:
-                prune(home.path, home.snapshots, name, place)
-    except (ModelError, QueryError, StoreError) as error:
-        problem = f" ({error})" if options.adopts and proof.is_better else ""
+    place = store_candidate(home.path, trained.name, files, proof, basis)
+    current, wanted = home.snapshots.current(), options.adopts and proof.is_better
+    is_in_force = current is not None and place in current.learned.get(trained.name, ())[-1:]
+    version, note, error = _adopted(home, trained.name, accepted, place, wanted=wanted and not is_in_force)
+    problem = f" ({error})" if error else ""
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"
@@ -288,3 +296,155 @@ def _keep(
         became += " (--no-adopt)"
     reason = "; ".join(filter(None, (f"{became}: {proof.reason}", note)))
     return replace(trained, place=place, reason=reason, version=version)
+
+
+def _adopted(
+    home: "Home", name: str, accepted: "Sequence[Question]", place: str, *, wanted: bool
+) -> tuple[int | None, str, str]:
+    """Bring a stored candidate into force, where that is wanted, and drop those that are kept no longer.
+
+    Returns:
+        The version in which it came into force, or None; how the query map does beside other weights, as for
+        `bring_into_force`; and why it did not come into force although that was wanted.
+    """
+    version, note = None, ""
+    try:
+        with home.lock():
+            try:
+                if wanted:
+                    published, _, note = bring_into_force(home, name, accepted, place)
+                    version = published.number
+            finally:
+                prune(home.path, home.snapshots, name, place)
+    except (ModelError, QueryError, StoreError) as error:
+        return version, note, str(error) if wanted else ""
+    return version, note, ""
+
+
+@dataclass(frozen=True)
+class RewriterCandidate:
+    """A rewriter that was trained.
+
+    Attributes:
+        place: Its folder below the home.
+        proof: What it reaches on questions held out, and whether it is better than what is in force.
+        version: The version in which it came into force; None where it did not.
+        problem: Why it did not although it is better; empty where nothing was in the way.
+        weights: How training ended.
+        labels: Pseudo-labels of the warm-up.
+        questions: Questions trained on.
+    """
+
+    place: str
+    proof: Proof
+    version: int | None
+    problem: str
+    weights: "TrainedWeights"
+    labels: int
+    questions: int
+
+
+def training_folder(home: "Home") -> Path:
+    """Where training that is under way keeps its checkpoints and curves."""
+    return home.path / "learned" / "rewriter_model.training"
+
+
+@contextmanager
+def _alone(home: "Home") -> Iterator[None]:
+    """Held by who trains a rewriter on a home; of several processes that train together, by the first.
+
+    Raises:
+        StoreError: Another training is under way.
+    """
+    if int(os.environ.get("RANK", "0")):
+        yield
+        return
+    path = training_folder(home).with_name(f"{training_folder(home).name}.lock")
+    with Lock(path, f"a rewriter is being trained on {home.path} already").hold(0):
+        yield
+
+
+def train_candidate(
+    home: "Home",
+    accepted: "Sequence[Question]",
+    drafts: int = 0,
+    *,
+    adopts: bool = True,
+    anew: bool = False,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> RewriterCandidate | None:
+    """Train a rewriter by the settings, or go on with training that was stopped; prove it; adopt it if it is better.
+
+    One process at a time does so on a home, and the processes that it trains together with.
+
+    Args:
+        home: The knowledge base.
+        accepted: Questions that people accepted; some of them are held out for the proof.
+        drafts: Further questions drafted from the documents, at most, to train on only.
+        adopts: Whether it comes into force where it proves better.
+        anew: Whether training of other questions, model or settings that was stopped is removed.
+        progress: Told steps done and steps in all.
+
+    Returns:
+        None in all but the first of several processes that train together.
+
+    Raises:
+        QueryError: Nothing is published, the questions are too few, or what is in force cannot be read.
+        ModelError: The extra `train` is not installed, there is no such model, or a model failed.
+        StoreError: A file is missing or damaged, there is nothing to learn from, another training is under way, or one
+            of other questions, model or settings was stopped.
+    """
+    from rag_assets.evaluation.drafts import draft_questions
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.models.text_to_text_export import export
+    from rag_assets.query.search.trained_rewriting import FACTS_FILE, QueryForm, TrainedModel, TrainedRewriter
+    from rag_assets.training.rewards import SearchReward, proved, split
+    from rag_assets.training.rewriter import train_rewriter
+
+    with _alone(home):
+        chosen, snapshot = home.settings.rewriter_training, published_snapshot(home)
+        against = usable_place(home, snapshot, REWRITER_MODEL)
+        base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+        further = draft_questions(corpus, drafts, accepted) if drafts else []
+        by_text = {each.text: each for each in (*further, *accepted)}
+        reward = SearchReward(base, corpus, list(by_text.values()), chosen.reward, Level(chosen.level))
+        usable = [each for each in by_text.values() if reward.rewards(each)]
+        frozen = frozen_rewriter(base)
+        data, held_out = split(
+            usable, {each.id for each in accepted}, reward, [QueryForm(each) for each in chosen.forms], frozen
+        )
+        data = replace(data, objective=reward.name)
+        folder = training_folder(home)
+        weights = train_rewriter(data, reward.gain, rewriter_options(chosen), folder, progress, anew=anew)
+        if not weights.is_main_process:
+            return None
+        made = folder.with_name("rewriter_model.candidate")
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.copytree(weights.folder, made)
+        shutil.copy(folder / "curves.jsonl", made)
+        facts = {"forms": list(chosen.forms), "most_tokens": chosen.most_tokens, "model": chosen.model}
+        (made / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
+        try:
+            export(made, chosen.most_tokens)
+        except ModelError as error:
+            _log.warning("the trained rewriter is served by torch, which takes longer: %s", error)
+        trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
+        proof = proved(reward, base, base.variant(base.options, trained), held_out)
+        known = [by_text[each.question] for each in (*data.training, *data.validation)]
+        documents = frozenset[str]().union(*map(reward.documents, known))
+        basis = Basis({each.id for each in known}, documents, snapshot.number, against)
+        place = store_candidate(home.path, REWRITER_MODEL, made, proof, basis)
+        version, _, problem = _adopted(home, REWRITER_MODEL, accepted, place, wanted=adopts and proof.is_better)
+        shutil.rmtree(folder, ignore_errors=True)
+        return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
+
+
+def rewriter_options(chosen: "RewriterTrainingSettings") -> "RewriterOptions":
+    """How a rewriter is trained by the settings."""
+    from rag_assets.training.rewriter import Penalties, RewriterOptions
+
+    penalties = Penalties(
+        chosen.divergence_penalty, chosen.length_penalty, chosen.shortest_tokens, chosen.longest_tokens
+    )
+    same = set(RewriterOptions.__dataclass_fields__) - {"penalties"}
+    return RewriterOptions(penalties=penalties, **chosen.model_dump(include=same))

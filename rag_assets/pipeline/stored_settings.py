@@ -18,8 +18,8 @@ from rag_assets.contracts.errors import SettingsError, StoreError
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
 from rag_assets.enrich.facets.taxonomy import is_shipped
 from rag_assets.pipeline.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
+from rag_assets.store.files import SealedFile
 from rag_assets.store.lake import Lake
-from rag_assets.store.sealed import SealedFile
 
 Values = Mapping[str, Mapping[str, Any]]  # by section and name, as in JSON
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus, Level, Target
     from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.runs import System
-    from rag_assets.pipeline.settings import Settings
     from rag_assets.query import KnowledgeBase
     from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.pairs import JudgedQuestion
@@ -148,8 +147,7 @@ def _other_modes(home: Home, snapshot: "Snapshot", default: "System") -> "Iterat
         if name != default.mode:
             yield replace(default, name=name, mode=name), f"export RAG_SEARCH__MODE={name}"
     if home.settings.reranking.model:
-        plain = home.settings.reranking.model_copy(update={"model": ""})
-        unranked = knowledge_base(Home(home.settings.model_copy(update={"reranking": plain})), snapshot)
+        unranked = knowledge_base(home.having("reranking", model=""), snapshot)
         yield replace(default, name="no reranking", base=unranked), _WITHOUT_RERANKING
 
 
@@ -243,10 +241,9 @@ def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
         return home, []
     if not usd:
         note = f"{own.provider} is not asked without --usd: modes that use it are measured by rules until adopted"
-        return Home(_without_model(home.settings)), [note]
+        return _without_model(home), [note]
     least = usd if own.run_budget_usd is None else min(own.run_budget_usd, usd)
-    bounded = own.model_copy(update={"run_budget_usd": least})
-    return Home(home.settings.model_copy(update={"language_model": bounded})), []
+    return home.having("language_model", run_budget_usd=least), []
 
 
 def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> tuple[Home, float]:
@@ -265,7 +262,7 @@ def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> t
     began = time.monotonic()
     chunking = home.settings.chunking.model_copy(update={"size_tokens": size})
     changes = {"home": folder, "state_url": None, "chunking": chunking}
-    settings = _without_model(home.settings).model_copy(update=changes)
+    settings = _without_model(home).settings.model_copy(update=changes)
     folder.mkdir(parents=True)
     (folder / "models").symlink_to((home.path / "models").resolve())
     store_settings(folder / "settings.json", settings)  # in force wherever environment and file state nothing else
@@ -290,9 +287,8 @@ def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> t
     return Home(settings), time.monotonic() - began
 
 
-def _without_model(settings: "Settings") -> "Settings":
-    plain = settings.language_model.model_copy(update={"provider": "extractive", "model": ""})
-    return settings.model_copy(update={"language_model": plain})
+def _without_model(home: Home) -> Home:
+    return home.having("language_model", provider="extractive", model="")
 
 
 def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], Level]":

@@ -24,8 +24,8 @@ from rag_assets.sources.listing import (
     scan_source,
     size_and_time,
 )
+from rag_assets.store.files import SealedFile
 from rag_assets.store.lake import Lake, shard_of
-from rag_assets.store.sealed import SealedFile
 
 
 @dataclass(frozen=True)

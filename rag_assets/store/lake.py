@@ -11,9 +11,8 @@ import json
 import logging
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
-from rag_assets.store.files import commit_new, sync_file, write_atomically, written_aside
-from rag_assets.store.sealed import SealedFile
+from rag_assets.store.files import SealedFile, commit_new, remove_leftovers, sync_file, write_atomically, written_aside
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
@@ -36,7 +34,6 @@ WHOLE = "all"  # the one shard, and the one input, of a table that is made as a 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
 _LOST_NAME = re.compile(r"([0-9]{8,})\.lost")  # a version whose file was damaged: its number is not given again
-LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
 _log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
@@ -52,12 +49,10 @@ class ShardWrite:
     """What writing a shard did.
 
     Attributes:
-        version: Version that now is the latest; 0 where the shard has never held anything.
         written: Whether a new file was made; False where rows and inputs are what was stored.
         row_count: Rows of the shard.
     """
 
-    version: int
     written: bool
     row_count: int
 
@@ -184,14 +179,14 @@ class Lake:
         schema = table.schema.with_metadata({_INPUTS: json.dumps(dict(sorted(inputs.items()))).encode()})
         version = max(self._versions(table, shard), default=0)
         if not version and not inputs:
-            return ShardWrite(0, written=False, row_count=0)
+            return ShardWrite(written=False, row_count=0)
         if version:
             path = self._path(table, shard, version)
             if _same_declaration(self._file_schema(path), schema) and self.read(table, [shard]).equals(rows):
-                return ShardWrite(version, written=False, row_count=rows.num_rows)
+                return ShardWrite(written=False, row_count=rows.num_rows)
         number = max([version, *self._numbers(table, shard, _LOST_NAME)]) + 1
         self._commit(self._path(table, shard, number), rows.cast(schema))
-        return ShardWrite(number, written=True, row_count=rows.num_rows)
+        return ShardWrite(written=True, row_count=rows.num_rows)
 
     def check(self, path: Path) -> None:
         """Read a file, part by part.
@@ -210,23 +205,17 @@ class Lake:
         """
         write_atomically(path.with_suffix(".lost"), b"")
 
-    def prune(self, table: Table, kept: Iterable[Versions]) -> int:
-        """Remove the files that are neither the latest of their shard nor among kept versions; their number."""
+    def prune(self, table: Table, kept: Iterable[Versions]) -> None:
+        """Remove the files that are neither the latest of their shard nor among kept versions."""
         pinned = {(shard, version) for versions in kept for shard, version in versions.items()}
-        removed = 0
         for shard, last in self.latest(table).items():
             for version in self._versions(table, shard):
                 if version != last and (shard, version) not in pinned:
                     self._path(table, shard, version).unlink(missing_ok=True)
-                    removed += 1
             for number in self._numbers(table, shard, _LOST_NAME):
                 if number < last:
                     self._path(table, shard, number).with_suffix(".lost").unlink(missing_ok=True)
-            for leftover in (self.root / table.name / shard).glob("*.tmp"):
-                with suppress(FileNotFoundError):
-                    if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
-                        leftover.unlink()
-        return removed
+            remove_leftovers(self.root / table.name / shard)
 
     def _conform(self, table: Table, shard: str, rows: pa.Table) -> pa.Table:
         if set(rows.column_names) != set(table.schema.names):

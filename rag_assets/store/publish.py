@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.contracts.errors import InconsistencyError, StoreError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
-from rag_assets.store.checksums import Checksums
+from rag_assets.store.damage import Checksums
 from rag_assets.store.integrity import all_problems
 from rag_assets.store.lake import Lake
 from rag_assets.store.serving import SERVING, served_texts, serving_states

@@ -14,9 +14,7 @@ SQL for strangers (`rag_assets.serve.sql.database`).
 
 import os
 import shutil
-import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,8 +22,8 @@ import pyarrow.parquet as pq
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, Table
-from rag_assets.store.files import ASIDE, NO_LINKS, remove, sync_folder, write_atomically, written_aside
-from rag_assets.store.lake import LEFTOVER_SECONDS, Lake, Versions
+from rag_assets.store.files import NO_LINKS, remove, remove_leftovers, sync_folder, write_atomically, written_aside
+from rag_assets.store.lake import Lake, Versions
 from rag_assets.store.queries import purpose_of, read_queries, sql_literal, strip_comments
 
 CURRENT = "current"
@@ -136,15 +134,10 @@ class PublishedTables:
 
     def prune(self, kept: Collection[int]) -> None:
         """Remove the folders of all other versions, and what killed runs left."""
-        if not self.root.is_dir():
-            return
-        for entry in list(os.scandir(self.root)):
-            if entry.name.isdecimal() and int(entry.name) not in kept:
-                remove(Path(entry.path))
-            elif entry.name.endswith(ASIDE):
-                with suppress(FileNotFoundError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > LEFTOVER_SECONDS:
-                        remove(Path(entry.path))
+        for number in self.numbers():
+            if number not in kept:
+                remove(self.root / str(number))
+        remove_leftovers(self.root)
 
     def _link(self, table: Table, versions: Versions | None, folder: Path) -> None:
         """Give a table's files the names of their shards; a table without rows gets one empty file, for its columns."""

@@ -19,9 +19,8 @@ from typing import Any
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.store.files import Lock, write_new
+from rag_assets.store.files import Lock, SealedFile, sealed, unsealed, write_new
 from rag_assets.store.published_tables import PublishedTables
-from rag_assets.store.sealed import SealedFile, sealed, unsealed
 
 _FILE_NAME = re.compile(r"([0-9]{8,})\.json")
 _log = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ class Snapshot:
         tables: Version of each shard, by table name and shard.
         vector_tables: Version of each serving table.
         row_counts: Rows by table name; serving tables are named `lancedb.<name>`.
-        files: Size and digest (`store.checksums`) of every file that it consists of, by path below the home; none in
+        files: Size and digest (`store.damage`) of every file that it consists of, by path below the home; none in
             versions of earlier releases.
         steps: Code, options and libraries that it was computed with, by step and by what people call them; none in
             versions of earlier releases.

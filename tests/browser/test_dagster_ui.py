@@ -25,7 +25,7 @@ from click.testing import CliRunner
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, TABLES
-from rag_assets.defs.partitions import shards_of_tags
+from rag_assets.defs.job_runs import shards_of_tags
 from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.store.snapshots import Snapshots

@@ -38,11 +38,11 @@ class Copy:
         assert re.search(rf"\b{name}\b", text)
         try:
             path.write_text(f"{text}\n{name} = {name}\n", "utf-8")
-            self.tree.read_again(f"rag_assets.{module}")
+            self.tree._modules.pop(f"rag_assets.{module}", None)
             return {step for step in steps if self.tree.code(FUNCTIONS[step]) != self.before[step]}
         finally:
             path.write_text(text, "utf-8")
-            self.tree.read_again(f"rag_assets.{module}")
+            self.tree._modules.pop(f"rag_assets.{module}", None)
 
 
 @pytest.fixture(scope="module")

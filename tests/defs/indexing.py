@@ -13,8 +13,7 @@ import dagster as dg
 
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_tags
+from rag_assets.defs.job_runs import INDEX_JOB, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home

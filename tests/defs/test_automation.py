@@ -10,10 +10,8 @@ from indexing import published, run_index, run_tags
 
 from rag_assets.contracts.errors import SourceError
 from rag_assets.contracts.tables import DOCUMENTS, PAGE_SUMMARIES
-from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_tags, shards_of_tags
+from rag_assets.defs.job_runs import INDEX_JOB, active_runs, shard_tags, shards_of_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.pipeline.freshness import Stale, changes_to_index

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from rag_assets.cli import main
 from rag_assets.contracts.tables import EVALUATION_SCORES
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.evaluation import EVALUATION_JOB
+from rag_assets.defs.questions import EVALUATION_JOB
 from rag_assets.defs.resources import HomeResource
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.records import recorded_results, recorded_runs

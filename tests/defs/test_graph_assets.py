@@ -27,7 +27,7 @@ from rag_assets.contracts.tables import (
     Table,
 )
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.job_runs import INDEX_JOB
 from rag_assets.defs.resources import HomeResource
 from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home

@@ -22,18 +22,16 @@ from scripted import Reply, ScriptedServer
 from rag_assets.cli import main
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.defs.code_location import build_definitions
-from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_tags
+from rag_assets.defs.job_runs import INDEX_JOB, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.models.accounts.schema import ANSWERS
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
-from rag_assets.pipeline.freshness import all_stand_ins, changes_to_index
+from rag_assets.pipeline.freshness import all_stand_ins, changes_to_index, force_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import forget_unusable_answers, language_model
 from rag_assets.pipeline.plan import make_plan
-from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.steps import FORCED, STEPS, StepWork, chunks_key, model_steps
 from rag_assets.store.lake import SHARDS

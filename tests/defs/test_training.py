@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rag_assets.cli import main
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.defs.code_location import build_definitions
+from rag_assets.defs.questions import TRAINING_JOB
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.training import TRAINING_JOB
 from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.evaluation.statistics import Interval
@@ -28,9 +28,9 @@ from rag_assets.pipeline import learning, opening
 from rag_assets.pipeline.drift import without_worse
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.learning import train_candidate, training_folder
 from rag_assets.pipeline.measuring import clicks_file
 from rag_assets.pipeline.opening import knowledge_base
-from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.search.ranking_weights import (

@@ -11,8 +11,8 @@ from small_models import write_small_model
 
 from rag_assets.cli import main
 from rag_assets.defs.code_location import build_definitions
+from rag_assets.defs.questions import REWRITER_JOB
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.training import REWRITER_JOB
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home

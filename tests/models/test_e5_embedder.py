@@ -255,15 +255,6 @@ def test_complete_files_are_not_written_again(cache_folder: Path, monkeypatch: p
     assert ensure_files(cache_folder, Precision.INT8).complete()
 
 
-def test_what_a_killed_export_left_is_removed(tmp_path: Path) -> None:
-    old, new = tmp_path / ".a.tmp", tmp_path / ".b.tmp"
-    old.write_bytes(b"old")
-    new.write_bytes(b"new")
-    os.utime(old, (0, 0))
-    e5_files._remove_abandoned(tmp_path)
-    assert list(tmp_path.iterdir()) == [new]
-
-
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder", encoding="utf-8")

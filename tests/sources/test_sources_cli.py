@@ -59,7 +59,7 @@ def test_a_source_moves(root: Path) -> None:
     assert f"NAME={root / 'b'}" in run(root, "index", f"ok={root / 'b'}", sources=f"ok={root / 'f'}").stderr
 
 
-def test_a_folder_of_an_odd_name_is_indexed_again_and_again(root: Path) -> None:
+def test_a_folder_of_an_odd_name_is_indexed_again_and_again_and_forgotten(root: Path) -> None:
     for name in ("x=1", "a:b"):
         (root / "a").rename(root / name)
         assert run(root, "index", str(root / name)).exit_code == 0
@@ -67,6 +67,7 @@ def test_a_folder_of_an_odd_name_is_indexed_again_and_again(root: Path) -> None:
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["unchanged"] == 1
         assert run(root, "index", "--forget", name).exit_code == 0
+        assert documents(root) == {}
         (root / name).rename(root / "a")
 
 

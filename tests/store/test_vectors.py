@@ -21,8 +21,8 @@ from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import VectorTable
 from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import embedding_key
+from rag_assets.store.vectors.lance import retried
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.store.vectors.upkeep import retried
 
 TABLE = VectorTable(
     "notes",
@@ -228,7 +228,7 @@ def test_optimize_beside_writers_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_conflicts_are_retried_and_other_errors_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.store.vectors.upkeep.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rag_assets.store.vectors.lance.time.sleep", lambda _seconds: None)
     calls: list[str] = []
 
     def action(message: str, failures: int) -> str:
@@ -283,10 +283,11 @@ def test_a_missing_table_is_a_store_error(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.lance"))
 
 
-def test_a_vector_index_finds_what_comparing_all_finds(tmp_path: Path) -> None:
+def test_a_vector_index_finds_what_comparing_all_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.store.vectors.lance._VECTOR_INDEX_ROWS", 300)
     store, embedder = VectorStore(tmp_path), HashEmbedder()
     store.sync(TABLE, {"00": rows("00", {f"n{number}": f"text {number}" for number in range(400)})}, embedder)
-    store.optimize(TABLE, vector_index_rows=300)
+    store.optimize(TABLE)
     table: Any = store.open(TABLE, DIMENSION)
     assert "vector" in {column for index in table.list_indices() for column in index.columns}
     query = embedder.embed(["text 7"], EmbeddingKind.PASSAGE)[0]

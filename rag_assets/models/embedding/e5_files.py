@@ -15,12 +15,11 @@ from pathlib import Path
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
-from rag_assets.store.files import ASIDE, sync_file, written_aside
+from rag_assets.store.files import remove_leftovers, sync_file, written_aside
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
 _MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
-_ABANDONED_SECONDS = 3600
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ def _export(files: E5Files, precision: Precision) -> None:
     from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
 
     started = time.monotonic()
-    _remove_abandoned(files.manifest.parent)
+    remove_leftovers(files.manifest.parent)
     weights = read_weights(installed_path())
     checksums = {
         files.model.name: _replace(files.model, lambda path: export_model(weights, path, precision)),
@@ -108,16 +107,6 @@ def _replace(path: Path, write: Callable[[Path], object]) -> str:
         checksum = _sha256(temporary)
         temporary.replace(path)
     return checksum
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove what exports that were killed left behind."""
-    for path in folder.glob(f".*{ASIDE}"):
-        try:
-            if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
-                path.unlink()
-        except FileNotFoundError:
-            continue
 
 
 def _sha256(path: Path) -> str:

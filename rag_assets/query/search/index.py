@@ -20,9 +20,8 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.query.search.fusion import ranked
-from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery
+from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery, readable
 from rag_assets.store.vectors.store import VectorStore, sql_in
-from rag_assets.store.vectors.upkeep import readable
 from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 _PROBES = 32

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.store.vectors.lance import BTree, LanceTable, lancedb
-from rag_assets.store.vectors.upkeep import open_or_create, retried
+from rag_assets.store.vectors.lance import BTree, LanceTable, lancedb, open_or_create, retried
 
 BATCH_TEXTS = 1024
 _LOOKUP_KEYS = 2048

@@ -26,16 +26,18 @@ from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import AVERAGED_TEXTS, COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
-from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
-from rag_assets.store.vectors.sync_states import SyncStates
-from rag_assets.store.vectors.upkeep import (
+from rag_assets.store.vectors.lance import (
+    LanceTable,
+    LocalTable,
     age_to_drop,
     ensure_indices,
-    needs_file,
+    is_named,
+    lancedb,
+    manifest_of,
     open_or_create,
     readable,
     retried,
-    version_files,
+    upsert,
 )
 from rag_assets.text.terms import search_terms
 
@@ -43,7 +45,14 @@ _LOG = logging.getLogger(__name__)
 
 _WRITE_ROWS = 8192
 _DELETE_KEYS = 1024
-VECTOR_INDEX_ROWS = 50_000
+
+_STATES = "sync_states"
+_STATES_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("state", pa.string(), nullable=False),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,39 @@ def sql_in(column: str, values: Iterable[str]) -> str:
     """SQL condition that a column of strings holds one of the values; false where there are none."""
     listed = ", ".join(sql_literal(value) for value in values)
     return f"{column} IN ({listed})" if listed else "false"
+
+
+class SyncStates:
+    """What the rows of each shard of a serving table were made from.
+
+    It is written after the rows, and taken away before they change. A LanceDB table beside the serving tables, so that
+    it is copied and restored together with them. A process that dies between rows and record leaves no record, so that
+    the shard counts as unfinished; doing it again changes no row.
+    """
+
+    def __init__(self, database: lancedb.DBConnection) -> None:
+        self.table: LanceTable = open_or_create(database, _STATES, _STATES_SCHEMA)
+
+    def of(self, name: str) -> dict[str, str]:
+        """State of each shard of a serving table that has one."""
+        rows = self.table.search().limit(None).to_arrow().to_pylist()
+        parted = [(*row["key"].rsplit("/", 1), row["state"]) for row in rows]
+        return {shard: state for table, shard, state in parted if table == name}
+
+    def forget(self, name: str, shards: Collection[str]) -> None:
+        """Take away the states of shards whose rows are about to change."""
+        keys = [f"{name}/{shard}" for shard in sorted(self.of(name).keys() & set(shards))]
+        if keys:
+            retried(partial(self.table.delete, sql_in("key", keys)), self.table)
+
+    def keep(self, name: str, states: Mapping[str, str]) -> None:
+        """Write down the states of shards whose rows are written."""
+        known = self.of(name)
+        new = [
+            {"key": f"{name}/{shard}", "state": state} for shard, state in states.items() if known.get(shard) != state
+        ]
+        if new:
+            upsert(self.table, "key", pa.Table.from_pylist(new, schema=_STATES_SCHEMA))
 
 
 class VectorStore:
@@ -131,7 +173,7 @@ class VectorStore:
 
     def forget_states(self, name: str) -> None:
         """Forget what the rows of a table were made from, as it is gone."""
-        with readable("sync_states"):
+        with readable(_STATES):
             recorded = SyncStates(self._database)
             recorded.forget(name, list(recorded.of(name)))
 
@@ -155,7 +197,11 @@ class VectorStore:
         Raises:
             StoreError: There is no such version.
         """
-        return version_files(Path(self._database.uri) / f"{name}.lance", version)
+        folder = Path(self._database.uri) / f"{name}.lance"
+        manifest = manifest_of(folder, version)
+        content = manifest.read_bytes()
+        parts = (path for part in ("data", "_deletions", "_indices") for path in sorted((folder / part).rglob("*")))
+        return [manifest, *(path for path in parts if path.is_file() and is_named(path.relative_to(folder), content))]
 
     def needs(self, name: str, version: int, path: Path) -> bool:
         """Whether a version of a table needs a file, which may be gone.
@@ -163,7 +209,9 @@ class VectorStore:
         Raises:
             StoreError: There is no such version.
         """
-        return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
+        folder = Path(self._database.uri) / f"{name}.lance"
+        manifest = manifest_of(folder, version)
+        return path == manifest or is_named(path.relative_to(folder), manifest.read_bytes())
 
     def count(self, name: str) -> int:
         """Rows of a table.
@@ -233,7 +281,7 @@ class VectorStore:
                 vectors, computed = _means(cache, averaged, texts, embedder)
             else:
                 vectors, computed = cache.embed(texts, embedder, report)
-            _upsert(opened, table, _finished(table, window, texts, vectors))
+            upsert(opened, table.key, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed
             progress(done, to_do)
@@ -261,7 +309,6 @@ class VectorStore:
         table: VectorTable,
         keep_versions: Collection[int] = (),
         grace: timedelta = timedelta(hours=1),
-        vector_index_rows: int = VECTOR_INDEX_ROWS,
     ) -> int:
         """Compact a table, bring its indices up to date and drop versions nobody reads. Once a run; cheap if idle.
 
@@ -269,8 +316,6 @@ class VectorStore:
             table: Declaration of the table.
             keep_versions: Published versions; the oldest of them and all after it stay readable.
             grace: Age below which a version stays, for readers and writers in the middle of something.
-            vector_index_rows: Rows from which on vectors are searched by an index (IVF over whole vectors, so that
-                distances stay exact); below, every vector is compared.
 
         Returns:
             Version of the table afterwards: the one to publish.
@@ -279,14 +324,14 @@ class VectorStore:
             StoreError: There is no such table, or other writers were in the way for too long.
         """
         opened = self._existing(table.name)
-        ensure_indices(opened, table, vector_index_rows)
+        ensure_indices(opened, table)
         age = age_to_drop(opened, keep_versions, grace)
         retried(partial(opened.optimize, cleanup_older_than=age), opened)
         return int(opened.version)
 
     def states(self, name: str) -> dict[str, str]:
         """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
-        with readable("sync_states"):
+        with readable(_STATES):
             return SyncStates(self._database).of(name)
 
     def cached(self, dimension: int) -> int:
@@ -423,13 +468,6 @@ def _means(
     means = np.stack([vectors[[places[text] for text in each]].mean(axis=0) for each in texts])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     return (means / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32), computed
-
-
-def _upsert(opened: LanceTable, table: VectorTable, rows: pa.Table) -> None:
-    def write() -> None:
-        opened.merge_insert(table.key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
-
-    retried(write, opened)
 
 
 def _delete(opened: LanceTable, table: VectorTable, gone: Mapping[str, Sequence[str]]) -> None:

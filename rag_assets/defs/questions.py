@@ -1,34 +1,40 @@
-"""The assets of what a collection learns from its accepted questions, and their jobs, which run on demand.
+"""The assets that rest on accepted questions, evaluations and what a collection learns, and their jobs.
 
-They are no part of indexing: what is learned is measured on what was published before, and comes into force, where it
-proves better, as a version of its own. Curves of the rewriter are metadata of observations while it trains.
+They are no part of indexing and run on demand: what is measured, and learned from, is what was published before. What
+is learned comes into force, where it proves better, as a version of its own. Curves of the rewriter are metadata of
+observations while it trains.
 """
 
 import base64
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from rag_assets import __version__
+from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
+from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.pipeline import measuring
+from rag_assets.evaluation.history import history, history_markdown, history_picture
 from rag_assets.pipeline.learning import (
     MODELS,
     TABLE_COLUMNS,
     TREES,
     Trained,
     TrainingOptions,
+    train_candidate,
     train_query_map,
     train_ranking,
+    training_folder,
 )
-from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
+from rag_assets.pipeline.measuring import accepted_questions, measure, question_set
 from rag_assets.text.plain import markdown_table
 from rag_assets.training.adoption import REWRITER_MODEL, Proof
 from rag_assets.training.rewriter import read_curves
 
-TRAINING_GROUP = "training"
+EVALUATION_GROUP, TRAINING_GROUP = "evaluation", "training"
+_EVALUATED = (EVALUATION_RUNS, EVALUATION_SCORES, EVALUATION_RESULTS)
 _WIDTH = 640.0  # of pictures
 _ROW, _LABEL = 26.0, 160.0
 _RANKING_CONFIG = {
@@ -41,6 +47,30 @@ _RANKING_CONFIG = {
 _SPAN = 0.2  # of the measure, to either side, that the picture shows
 _OBSERVED_SECONDS = 30
 _CURVE_HEIGHT, _CURVE_MARGIN = 200.0, 32.0
+
+
+@dg.multi_asset(
+    specs=[asset_spec(table.name, table, ["snapshot"], EVALUATION_GROUP, __version__) for table in _EVALUATED],
+    description="Asks the published version the accepted questions of `evaluation.questions` and records what came.",
+)
+def evaluation(
+    home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
+) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
+    """One run over all questions and modes."""
+    base = home.look()
+    run_id = measure(base, progress.step("asking questions"))
+    points = history(base.lake)
+    facts: dict[str, dg.RawMetadataValue] = {
+        "run_id": run_id,
+        "history": dg.MetadataValue.md(history_markdown(points)),
+        "picture": dg.MetadataValue.md(history_picture(points)),
+    }
+    warnings = next((point.run.warnings for point in points if point.run.run_id == run_id), ())
+    facts["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings) or "none")
+    for table in _EVALUATED:
+        rows = base.lake.row_count(table, run_id)
+        shown = facts if table is EVALUATION_RUNS else {"run_id": run_id}
+        yield dg.MaterializeResult(table.name, metadata={"rows_added": rows, **shown})
 
 
 @dg.asset(
@@ -107,7 +137,7 @@ def rewriter_model(
                 figures |= {f"validation {name}": line[name] for name in ("step", "gain")} if is_look else line
             context.log_event(dg.AssetObservation(REWRITER_MODEL, metadata=figures))
 
-    questions = measuring.accepted_questions(measuring.question_set(base))
+    questions = accepted_questions(question_set(base))
     anew = bool(context.op_execution_context.op_config["anew"])
     found = train_candidate(base, questions, anew=anew, progress=observe)
     if found is None:
@@ -126,6 +156,11 @@ def rewriter_model(
     )
 
 
+EVALUATION_JOB = dg.define_asset_job(
+    "evaluation",
+    selection=dg.AssetSelection.groups(EVALUATION_GROUP),
+    description="Measures the published version by the accepted questions; nothing is indexed or published.",
+)
 TRAINING_JOB = dg.define_asset_job(
     "train_ranking",
     selection=dg.AssetSelection.assets(ranking_weights, query_map),

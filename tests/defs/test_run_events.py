@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
 
-from rag_assets.defs.run_storages import RunEventStorage
+from rag_assets.defs.runs import RunEventStorage
 
 
 def contents(database: Path) -> tuple[list[str], list[object], object]:

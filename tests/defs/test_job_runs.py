@@ -7,9 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assets.defs import active_runs as module
-from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
-from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs import job_runs as module
+from rag_assets.defs.job_runs import IN_PROCESS_TAG, INDEX_JOB, active_runs
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import dagster_folder
 
