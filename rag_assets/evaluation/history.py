@@ -1,15 +1,13 @@
 """What was recorded of a knowledge base over its versions, as a table and a picture for people."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from rag_assets.evaluation.recorded import MAIN, RecordedRun, RecordedSystem, runs
 from rag_assets.evaluation.statistics import Interval
 from rag_assets.evaluation.tables import interval_text
 from rag_assets.store.lake import Lake
-from rag_assets.text.plain import markdown_table
+from rag_assets.text.plain import markdown_picture, markdown_table, svg_text
 
 _RUNS_SHOWN = 30
 _WIDTH, _HEIGHT, _MARGIN = 640.0, 220.0, 36.0
@@ -81,17 +79,17 @@ def history_picture(points: Sequence[Point]) -> str:
                     f"{' '.join(MAIN[number])} {interval_text(figure)}, {point.system.system}",
                 )
                 parts.append(
-                    f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{escape(label)}</title>'
+                    f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{svg_text(label)}</title>'
                     f'<path d="M{x:.1f} {_y(figure.low):.1f}V{_y(figure.high):.1f}"/>'
                     f'<circle cx="{x:.1f}" cy="{_y(figure.mean):.1f}" r="3"/></g>'
                 )
-        label = escape(_version(point.system))
+        label = svg_text(_version(point.system))
         parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 18:g}" text-anchor="middle">{label}</text>')
     for number, measure in enumerate(MAIN):
         x, label = _MARGIN + 130 * number, " ".join(measure)
         parts.append(f'<text x="{x:g}" y="12" fill="{_COLOURS[number]}">● {label}</text>')
     svg = "".join([*parts, "</g></svg>"])
-    return f"![history](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+    return markdown_picture("history", svg)
 
 
 def _y(share: float) -> float:

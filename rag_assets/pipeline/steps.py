@@ -280,8 +280,7 @@ def _ask_questions(work: StepWork) -> StepOutcome:
 
 
 def _cluster_questions(work: StepWork) -> StepOutcome:
-    from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
-    from rag_assets.enrich.knowledge.clusters import redundancy_report, update_question_clusters
+    from rag_assets.enrich.knowledge.clusters import redundancy_picture, redundancy_report, update_question_clusters
 
     home, distance = work.home, work.home.settings.enrichment.duplicate_distance
     embed = partial(home.vectors.embed, embedder=home.embedder)

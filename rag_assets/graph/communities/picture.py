@@ -3,16 +3,14 @@
 Made of text, so that it needs no drawing library; names are shown on pointing at a circle.
 """
 
-import base64
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, RELATIONSHIPS
 from rag_assets.graph.communities.tables import Community, load_communities
 from rag_assets.store.lake import Lake
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import markdown_picture, one_line, svg_text
 
 _WIDTH = 960.0
 _HEIGHT = 640.0
@@ -45,7 +43,7 @@ def community_picture(lake: Lake) -> str:
     svg = draw_communities(communities, edges, titles, _SHOWN)
     if not svg:
         return "No community has more than one entity."
-    return f"![communities](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+    return markdown_picture("communities", svg)
 
 
 def draw_communities(
@@ -89,7 +87,7 @@ def draw_communities(
         label = one_line(titles.get(root.community_id, ""), _LABEL_CHARS)
         parts.append(
             f'<text x="{x:.1f}" y="{y + radius + 11:.1f}" font-size="11" text-anchor="middle" fill="#222222" '
-            f'stroke="#ffffff" stroke-width="3" paint-order="stroke">{_escaped(label)}</text>'
+            f'stroke="#ffffff" stroke-width="3" paint-order="stroke">{svg_text(label)}</text>'
         )
     return "\n".join([*parts, "</svg>"])
 
@@ -106,7 +104,7 @@ def _circles(
     told = f"{title} — level {community.level}, {len(community.members)} entities"
     colour = _COLOURS[min(community.level, len(_COLOURS) - 1)]
     head = f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}" fill="{colour}" stroke="#14558f"'
-    circles = [f'{head} stroke-width="0.5"><title>{_escaped(told)}</title></circle>']
+    circles = [f'{head} stroke-width="0.5"><title>{svg_text(told)}</title></circle>']
     inside = children.get(community.community_id, ())
     room = radius / math.sqrt(len(inside)) if inside else 0.0
     if room < _LEAST_ROOM:
@@ -169,8 +167,3 @@ def _push_apart(xs: list[float], ys: list[float], radii: Sequence[float]) -> Non
         reach = radius + _MARGIN
         xs[index] = min(max(xs[index], reach), _WIDTH - reach)
         ys[index] = min(max(ys[index], reach), _HEIGHT - reach)
-
-
-def _escaped(text: str) -> str:
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return escape(shown)
