@@ -368,7 +368,7 @@ def questions_new(
 def _persona_questions(
     home: "Home", corpus: "Corpus", counts: tuple[int, int, int], taken: "list[Question]"
 ) -> "list[Question]":
-    from rag_assets.evaluation.personas import persona_questions
+    from rag_assets.evaluation.drafts import persona_questions
     from rag_assets.pipeline.language_models import check_language_model, language_model
 
     if home.language_model_name == "extractive":

@@ -11,7 +11,7 @@ from rag_assets import __version__
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.evaluation.history import history, history_markdown, history_picture
+from rag_assets.evaluation.recorded import history, history_markdown, history_picture
 from rag_assets.pipeline.measuring import measure
 
 EVALUATION_GROUP = "evaluation"
