@@ -10,7 +10,7 @@ from rag_assets.cli.console import print_json, print_table, say
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
-    from rag_assets.evaluation.recipes.running import RecipeRun
+    from rag_assets.evaluation.recipes import RecipeRun
     from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.plan import Plan
@@ -39,7 +39,7 @@ class RecipeRequest:
 def run(home: "Home", asked: RecipeRequest) -> "RecipeRun | None":
     """Ask the conditions of a recipe, after what calls of language models will cost was said; None for a plan alone."""
     from rag_assets.cli.progress import progress_display
-    from rag_assets.evaluation.recipes.running import recipe_gaps, run_recipe
+    from rag_assets.evaluation.recipes import recipe_gaps, run_recipe
     from rag_assets.pipeline.measuring import open_corpus
     from rag_assets.pipeline.opening import knowledge_base, published_snapshot
     from rag_assets.pipeline.plan import plan_questions
@@ -73,7 +73,7 @@ def show(
     record: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the source's table, or JSON, and write the page."""
-    from rag_assets.evaluation.recipes.running import recipe_notes, recipe_record, recipe_tables
+    from rag_assets.evaluation.recipes import recipe_notes, recipe_record, recipe_tables
     from rag_assets.evaluation.report import report_page
     from rag_assets.evaluation.tables import as_record
     from rag_assets.pipeline.measuring import run_warnings
