@@ -8,7 +8,6 @@ from query_data import BagOfWordsEmbedder
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGES
 from rag_assets.enrich.facets.taxonomy import parse_taxonomy
 from rag_assets.parsing.chunks import update_chunks
@@ -63,23 +62,6 @@ TAXONOMY = parse_taxonomy(
     """,
     "test",
 )
-
-
-class Extractive:
-    """No language model."""
-
-    name = "extractive"
-    generative = False
-    context_tokens = 0
-    output_tokens = 0
-
-    def __getattr__(self, name: str) -> object:
-        raise AssertionError(f"asked for {name}")
-
-
-def extractive() -> LanguageModel:
-    model: LanguageModel = Extractive()  # type: ignore[assignment]
-    return model
 
 
 def ignore(done: int, total: int) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from scripted_model import ScriptedModel
-from small_lake import extractive, ignore, labelled, page, store
+from small_lake import ignore, labelled, page, store
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
@@ -13,6 +13,7 @@ from rag_assets.contracts.tables import PAGE_SUMMARIES
 from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_with_outdated_boilerplate
 from rag_assets.enrich.summaries.dialogues import SummaryOptions
 from rag_assets.enrich.summaries.tables import update_page_summaries
+from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 
@@ -37,7 +38,7 @@ def name(subject: str) -> str:
 
 
 def summarize(lake: Lake, shards: tuple[str, ...] = SHARDS) -> int:
-    return update_page_summaries(lake, shards, extractive(), OPTIONS, ignore).total().computed
+    return update_page_summaries(lake, shards, ExtractiveModel(), OPTIONS, ignore).total().computed
 
 
 def texts(lake: Lake) -> dict[str, str]:

@@ -8,6 +8,7 @@ import docx
 import openpyxl
 import pytest
 from scripted_model import ScriptedModel
+from small_lake import ignore
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
@@ -30,23 +31,19 @@ def write(home: Home, name: str, text: str | None = None) -> None:
 
 
 def parse(home: Home) -> None:
-    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, quiet)
+    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, ignore)
 
 
 def summarize(home: Home, model: ScriptedModel) -> tuple[StepReport, StepReport]:
     checked = StructuredModel(model)
-    pages = update_page_summaries(home.lake, SHARDS, checked, LENGTHS, quiet)
-    return pages, update_file_summaries(home.lake, SHARDS, checked, LENGTHS, quiet)
+    pages = update_page_summaries(home.lake, SHARDS, checked, LENGTHS, ignore)
+    return pages, update_file_summaries(home.lake, SHARDS, checked, LENGTHS, ignore)
 
 
 def answer(request: Request) -> JsonValue:
     if request.tag.step == "summarize_page":
         return {"file": "設計書", "page": f"要約 {len(request.messages[0].text)}"}
     return {"summary": f"全体 {len(request.messages[0].text)}"}
-
-
-def quiet(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def texts(home: Home, table: str = "page_summaries") -> dict[str, tuple[str, str]]:
@@ -179,10 +176,10 @@ def test_what_was_done_before_the_model_failed_is_kept(home: Home) -> None:
         write(home, f"{name}.md")
     parse(home)
     with pytest.raises(ModelError):
-        update_page_summaries(home.lake, SHARDS, StructuredModel(ScriptedModel(answer, calls_left=4)), LENGTHS, quiet)
+        update_page_summaries(home.lake, SHARDS, StructuredModel(ScriptedModel(answer, calls_left=4)), LENGTHS, ignore)
     assert len(texts(home)) == 4
     model = ScriptedModel(answer)
-    report = update_page_summaries(home.lake, SHARDS, StructuredModel(model), LENGTHS, quiet)
+    report = update_page_summaries(home.lake, SHARDS, StructuredModel(model), LENGTHS, ignore)
     assert (report.total().computed, report.total().kept, len(model.asked)) == (2, 4, 2)
     assert len(texts(home)) == 6
 

@@ -221,8 +221,3 @@ def always(answer: JsonValue) -> Script:
         return answer
 
     return script
-
-
-def silent(done: int, total: int) -> None:
-    """Progress that nobody sees."""
-    assert done <= total

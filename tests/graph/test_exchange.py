@@ -9,7 +9,6 @@ from pathlib import Path
 import networkx as nx
 import pytest
 from graph_building import (
-    Extractive,
     entity_rows,
     groups_of_cliques,
     leiden_options,
@@ -32,6 +31,7 @@ from rag_assets.graph.exchange import (
 )
 from rag_assets.graph.reports.dialogues import ReportOptions
 from rag_assets.graph.reports.tables import update_reports
+from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.store.lake import Lake
 
 EDGES = groups_of_cliques(5, 5)
@@ -47,7 +47,7 @@ def lake(tmp_path: Path) -> Lake:
     )
     write_graph(found, entities, relationship_rows(EDGES))
     update_communities(found, leiden_options(maximum_size=6))
-    update_reports(found, Extractive(), ReportOptions(2000, 300, 2), silent)
+    update_reports(found, ExtractiveModel(), ReportOptions(2000, 300, 2), silent)
     return found
 
 
