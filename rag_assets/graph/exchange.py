@@ -17,6 +17,7 @@ from rag_assets.store.lake import Lake, Versions
 from rag_assets.text.plain import markdown_table
 
 if TYPE_CHECKING:
+    import igraph
     import networkx as nx
 
 _CONTROL = {code: " " for code in range(32) if code not in {9, 10, 13}} | {0xFFFE: " ", 0xFFFF: " "}
@@ -111,16 +112,15 @@ def export_graph(
     return graph.number_of_nodes(), graph.number_of_edges()
 
 
-def level_metrics(lake: Lake, communities: Sequence[Community] | None = None) -> list[LevelMetrics]:
-    """Figures on the communities of each level, from the coarsest.
+def level_metrics(lake: Lake) -> list[LevelMetrics]:
+    """Figures on the stored communities of each level, from the coarsest."""
+    import igraph
 
-    Without communities, the stored ones are measured.
-    """
     rows = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
     columns = (rows[name].to_pylist() for name in ("source_id", "target_id", "weight"))
     edges = [edge for edge in zip(*columns, strict=True) if edge[0] != edge[1] and edge[2] > 0]
-    found = load_communities(lake) if communities is None else communities
-    return [_metrics(level, of_level, edges) for level, of_level in enumerate(by_level(found))]
+    graph = igraph.Graph.TupleList(edges, weights=True)
+    return [_metrics(level, of_level, graph) for level, of_level in enumerate(by_level(load_communities(lake)))]
 
 
 def top_entities_markdown(lake: Lake, count: int = 20) -> str:
@@ -136,17 +136,10 @@ def top_entities_markdown(lake: Lake, count: int = 20) -> str:
     return markdown_table(heads, cells, heads[2:6], _CELL_CHARS)
 
 
-def _metrics(level: int, communities: Sequence[Community], edges: Sequence[tuple[str, str, float]]) -> LevelMetrics:
+def _metrics(level: int, communities: Sequence[Community], graph: "igraph.Graph") -> LevelMetrics:
     holders = {name: index for index, each in enumerate(communities) for name in each.members}
-    strengths = [0.0] * len(communities)
-    internal = total = 0.0
-    for source, target, weight in edges:
-        first, second = holders[source], holders[target]
-        strengths[first] += weight
-        strengths[second] += weight
-        internal += weight * (first == second)
-        total += weight
-    modularity = internal / total - sum(each * each for each in strengths) / (2 * total) ** 2 if total else 0.0
+    membership = [holders[name] for name in graph.vs["name"]] if graph.ecount() else []
+    modularity = graph.modularity(membership, weights="weight") if membership else 0.0
     sizes = [len(each.members) for each in communities]
     several = [size for size in sizes if size > 1]
     middle = float(median(several)) if several else 0.0
