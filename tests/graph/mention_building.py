@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scripted_model import Script
+from stores import listed
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument
@@ -21,7 +22,7 @@ from rag_assets.graph.mentions.spans import Span
 from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
-from rag_assets.parsing.records import Record, block_records, chunk_records, page_records, rows
+from rag_assets.parsing.records import Record, block_records, chunk_records, document_record, page_records, rows
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 from rag_assets.text.folding import fold_name
 from rag_assets.text.tokens import estimate_tokens
@@ -141,7 +142,8 @@ def fill_lake(lake: Lake, documents: Mapping[str, ParsedDocument]) -> None:
             continue
         records: dict[str, list[Record]] = {table.name: [] for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS)}
         for name, parsed in inside.items():
-            records[DOCUMENTS.name].append(_document_record(name, parsed))
+            titled = {"title": parsed.title or name, "language": "ja"}
+            records[DOCUMENTS.name].append(document_record(listed(name), None, parsed) | titled)
             records[PAGES.name] += page_records(name, parsed)
             records[BLOCKS.name] += block_records(name, parsed)
             for page in parsed.pages:
@@ -149,29 +151,6 @@ def fill_lake(lake: Lake, documents: Mapping[str, ParsedDocument]) -> None:
                 records[CHUNKS.name] += chunk_records(name, page, chunks)
         for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS):
             lake.write(table, shard, rows(table.schema, records[table.name]), inputs)
-
-
-def _document_record(name: str, parsed: ParsedDocument) -> Record:
-    return {
-        "document_id": name,
-        "shard": shard_of(name),
-        "source_name": "test",
-        "uri": name,
-        "folder": "test",
-        "file_name": name,
-        "format": parsed.format,
-        "content_sha256": None,
-        "size_bytes": 0,
-        "modified_at": None,
-        "fingerprint": "",
-        "status": "parsed",
-        "title": parsed.title or name,
-        "language": "ja",
-        "page_count": len(parsed.pages),
-        "unread_page_count": 0,
-        "partly_read_page_count": 0,
-        "length_chars": 0,
-    }
 
 
 def entity(name: str, kind: str = "term", description: str = "") -> JsonValue:
