@@ -323,9 +323,8 @@ def _resolve_entities(work: StepWork) -> StepOutcome:
 
 
 def _detect_communities(work: StepWork) -> StepOutcome:
-    from rag_assets.graph.communities.picture import community_picture
     from rag_assets.graph.communities.tables import update_communities
-    from rag_assets.graph.exchange import level_metrics
+    from rag_assets.graph.exchange import community_picture, level_metrics
 
     update = update_communities(work.lake, work.home.options.leiden)
     dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]

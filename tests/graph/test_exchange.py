@@ -20,10 +20,11 @@ from graph_building import (
 )
 
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS, Table
-from rag_assets.graph.communities.picture import community_picture, draw_communities
 from rag_assets.graph.communities.tables import load_communities, update_communities
 from rag_assets.graph.exchange import (
     GraphFormat,
+    community_picture,
+    draw_communities,
     export_graph,
     level_metrics,
     load_graph,
