@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.judges.results import JudgeOptions
     from rag_assets.evaluation.questions import Question
+    from rag_assets.evaluation.report import TextTable
     from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
-    from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
 
 _LEVELS = ("document", "page", "passage")
@@ -100,11 +100,10 @@ def evaluate(
     """
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.evidence import Level
-    from rag_assets.evaluation.report import report_page
+    from rag_assets.evaluation.report import as_record, headline_names, report_page
     from rag_assets.evaluation.runs import MEASURES, RunOptions
     from rag_assets.evaluation.runs import evaluate as run
     from rag_assets.evaluation.scores import compared, figures
-    from rag_assets.evaluation.tables import as_record, headline_names
     from rag_assets.pipeline import measuring
 
     home = open_home(context)
@@ -284,17 +283,11 @@ def _end_where_stopped(context: click.Context, judged: _JudgedRun) -> None:
 
 
 def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
-    from rag_assets.evaluation.runs import ANSWER
-    from rag_assets.evaluation.tables import group_tables, headline_names, main_measure, meanings, overview_tables
+    from rag_assets.evaluation.report import group_tables, meanings, overview_tables
 
-    for table in overview_tables(evaluation, computed):
+    for table in (*overview_tables(evaluation, computed), *group_tables(evaluation, computed, dimensions)):
         _print(table)
-    for table in group_tables(evaluation, computed, dimensions, *main_measure(evaluation)):
-        _print(table)
-    if evaluation.options.answers:
-        for table in group_tables(evaluation, computed, dimensions, ANSWER, "correct"):
-            _print(table)
-    for line in meanings([name.partition(" ")[2] for name in headline_names(evaluation)]):
+    for line in meanings(evaluation):
         say(line)
     say("brackets: 95 % intervals, which are too narrow where a star stands: fewer than 20 questions")
 
@@ -309,7 +302,7 @@ def _print_rest(tables: "Sequence[TextTable]", comparisons: "Sequence[ComparedSy
 
 
 def _print_comparison(comparison: "ComparedSystems") -> None:
-    from rag_assets.evaluation.tables import comparison_table
+    from rag_assets.evaluation.report import comparison_table
 
     _print(comparison_table(comparison))
     for name in list(comparison.comparisons)[:1]:

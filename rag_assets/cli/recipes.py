@@ -11,7 +11,7 @@ from rag_assets.cli.console import print_json, print_table, say
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.recipes import RecipeRun
-    from rag_assets.evaluation.tables import TextTable
+    from rag_assets.evaluation.report import TextTable
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.plan import Plan
 
@@ -74,8 +74,7 @@ def show(
 ) -> None:
     """Print the source's table, or JSON, and write the page."""
     from rag_assets.evaluation.recipes import recipe_notes, recipe_record, recipe_tables
-    from rag_assets.evaluation.report import report_page
-    from rag_assets.evaluation.tables import as_record
+    from rag_assets.evaluation.report import as_record, report_page
     from rag_assets.pipeline.measuring import run_warnings
 
     if done is None:

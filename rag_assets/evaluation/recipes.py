@@ -30,10 +30,10 @@ from rag_assets.contracts.tables import CHUNKS, QUESTION_INDEX, REPORT_INDEX, SU
 from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.judges.judgements import CRITERIA, METRICS, Judge, Progress, no_progress
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Question
+from rag_assets.evaluation.report import TextTable, amount_text, cell, interval_text
 from rag_assets.evaluation.runs import ANSWER, Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, COST, SEED, Figure, figures
 from rag_assets.evaluation.statistics import Comparison, Interval, change_text, compare
-from rag_assets.evaluation.tables import TextTable, amount_text, cell, interval_text
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree, choose_reports
 from rag_assets.query.knowledge_base import KnowledgeBase, QueryOptions
 from rag_assets.query.search.hyde import Fusion, Generator

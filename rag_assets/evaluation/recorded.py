@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.records import Record, recorded_results, recorded_runs, recorded_scores, value_of
+from rag_assets.evaluation.report import interval_text
 from rag_assets.evaluation.scores import ALL, GROUPS, SEED
 from rag_assets.evaluation.statistics import Interval, compare
-from rag_assets.evaluation.tables import interval_text
 from rag_assets.store.lake import Lake
 from rag_assets.text.plain import markdown_picture, markdown_table, svg_text
 
