@@ -237,22 +237,8 @@ INJECTION = (
 )
 
 
-def test_orders_in_a_document_stay_within_its_fence(home: Home) -> None:
-    write(home, "evil.md", TEXT.format(title="発注書") + INJECTION)
-    write(home, "good.md")
-    parse(home)
-    model = ScriptedModel(answer)
-    summarize(home, model)
-    [evil] = [each for each in model.asked if each.tag.document_id == "specs/evil.md" and "page" in each.tag.step]
-    [good] = [each for each in model.asked if each.tag.document_id == "specs/good.md" and "page" in each.tag.step]
-    assert (evil.prefix, evil.schema, evil.system) == (good.prefix, good.schema, good.system)
-    assert "<title-" in evil.messages[0].text
-    before, _, inside = evil.messages[0].text.partition("<document-")
-    assert "侵入成功" not in before
-    assert "侵入成功" in inside
-    closing = f"</document-{inside[:8]}>"
-    assert evil.messages[0].text.count(closing) == 1
-    assert evil.messages[0].text.endswith(closing)
+def write_markdown(path: Path) -> None:
+    path.write_text(TEXT.format(title="発注書") + INJECTION, "utf-8")
 
 
 def write_workbook(path: Path) -> None:
@@ -283,7 +269,12 @@ def write_page(path: Path) -> None:
     path.write_text(f"<html><title>{INJECTION}</title><h1>{INJECTION}</h1>{body}<p>{INJECTION}</p></html>", "utf-8")
 
 
-WRITERS = {"evil.xlsx": write_workbook, "evil.docx": write_word, "evil.html": write_page}
+WRITERS = {
+    "evil.md": write_markdown,
+    "evil.xlsx": write_workbook,
+    "evil.docx": write_word,
+    "evil.html": write_page,
+}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -310,9 +301,11 @@ def test_orders_in_files_change_their_own_summaries_and_nothing_else(home: Home,
     summarize(home, model)
     assert {each.tag.document_id for each in model.asked} == {f"specs/{name}"}
     for request in model.asked:
-        assert "侵入成功" not in request.prefix + request.system
+        assert "侵入成功" not in f"{request.prefix}{request.system}{request.schema}"
         outside = re.sub(r"<([a-z_]+-[0-9a-f]{8})>.*?</\1>", "", request.messages[0].text, flags=re.DOTALL)
         assert not {word for word in ("侵入成功", "指示", "ignore", "reveal") if word in outside}
+        (opened,) = set(re.findall(r"<(document-[0-9a-f]{8})>", request.messages[0].text))
+        assert request.messages[0].text.count(f"</{opened}>") == 1
     for table, before in zip(tables, alone, strict=True):
         rows = home.lake.read(table).to_pylist()
         assert [row for row in rows if row["document_id"] == "specs/good.md"] == before
