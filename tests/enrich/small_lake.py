@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from query_data import BagOfWordsEmbedder
-from stores import listed
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
@@ -16,6 +15,7 @@ from rag_assets.parsing.documents import update_documents
 from rag_assets.parsing.records import block_records, document_record, page_records, page_text, rows
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 from rag_assets.text.language import detect_language
 
@@ -139,7 +139,8 @@ def store(lake: Lake, documents: Mapping[str, Sequence[Page]], titles: Mapping[s
         if not names and not lake.inputs(DOCUMENTS, shard):
             continue
         parsed = {name: ParsedDocument("xlsx", (titles or {}).get(name), tuple(documents[name])) for name in names}
-        described = [document_record(listed(name), None, parsed[name]) for name in names]
+        files = [SourceFile(name, name.partition("/")[0], name, name, 0, None, "", local=True) for name in names]
+        described = [document_record(file, None, parsed[file.document_id]) for file in files]
         titled = {row["document_id"]: row["title"] for row in described}
         inputs = {name: digest(repr(documents[name]), titled[name]) for name in names}
         pages = [record for name in names for record in page_records(name, parsed[name])]

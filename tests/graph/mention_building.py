@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scripted_model import Script
-from stores import listed
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument
@@ -23,6 +22,7 @@ from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.records import Record, block_records, chunk_records, document_record, page_records, rows
+from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 from rag_assets.text.folding import fold_name
 from rag_assets.text.tokens import estimate_tokens
@@ -142,8 +142,8 @@ def fill_lake(lake: Lake, documents: Mapping[str, ParsedDocument]) -> None:
             continue
         records: dict[str, list[Record]] = {table.name: [] for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS)}
         for name, parsed in inside.items():
-            titled = {"title": parsed.title or name, "language": "ja"}
-            records[DOCUMENTS.name].append(document_record(listed(name), None, parsed) | titled)
+            file, told = SourceFile(name, "test", name, name, 0, None, "", local=True), {"title": parsed.title or name}
+            records[DOCUMENTS.name].append(document_record(file, None, parsed) | told | {"language": "ja"})
             records[PAGES.name] += page_records(name, parsed)
             records[BLOCKS.name] += block_records(name, parsed)
             for page in parsed.pages:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES, SUMMARY_INDEX, VECTOR_TABLES, Table
-from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import Lake
 from rag_assets.store.publish import publish, stale_syncs
 from rag_assets.store.serving import SERVING, serving_states
@@ -72,12 +71,6 @@ class Base:
     def unfinished(self) -> list[str]:
         stale = stale_syncs(self.lake, self.vectors, self.embedder.name)
         return [f"lancedb.{name}, shard {shard}" for name, shard in stale]
-
-
-def listed(document_id: str) -> SourceFile:
-    """A document as a source lists it, of which nothing counts but its name."""
-    source_name = document_id.partition("/")[0]
-    return SourceFile(document_id, source_name, document_id, document_id, 0, None, "", local=True)
 
 
 def rows_of(table: Table, *given: Mapping[str, object]) -> pa.Table:
