@@ -15,9 +15,9 @@ from pathlib import Path
 from rag_assets.evaluation.drafts import draft_questions
 from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.records import RunFacts, record_run
+from rag_assets.evaluation.report import as_record
 from rag_assets.evaluation.runs import RunOptions, evaluate
 from rag_assets.evaluation.scores import figures, warnings
-from rag_assets.evaluation.tables import as_record
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import open_systems
 from rag_assets.pipeline.settings import load_settings

@@ -23,13 +23,19 @@ def completed(request: Request, answer: JsonValue) -> Completion:
 class ScriptedModel:
     """Answers what the script says, in the order `order` puts waiting answers; fails as a whole after `calls_left`."""
 
-    name = "scripted:model"
     generative = True
 
     def __init__(
-        self, script: Script, *, context_tokens: int = 8192, calls_left: int | None = None, reverse: bool = False
+        self,
+        script: Script,
+        *,
+        name: str = "scripted:model",
+        context_tokens: int = 8192,
+        calls_left: int | None = None,
+        reverse: bool = False,
     ) -> None:
         self.script = script
+        self.name = name
         self.context_tokens = context_tokens
         self.output_tokens = 4096
         self.calls_left = calls_left

@@ -20,7 +20,7 @@ import rag_assets
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.enrich.facets import taxonomy_suggestion
-from rag_assets.evaluation import personas
+from rag_assets.evaluation import drafts
 from rag_assets.evaluation.judges.judgements import (
     AnswerPair,
     CitedSentence,
@@ -89,8 +89,8 @@ def suggestions() -> Iterator[Request]:
         type_suggestions._ask([["Order Service"]], model, Home(load_settings()).options.entity_types, 3)
     yield from model.asked
     yield taxonomy_suggestion._request((), (), (), "en")
-    yield personas._personas_request("1 document", "en", 2, 2)
-    yield personas._questions_request("1 document", "A clerk\nTo order", "en", 2)
+    yield drafts._personas_request("1 document", "en", 2, 2)
+    yield drafts._questions_request("1 document", "A clerk\nTo order", "en", 2)
 
 
 def judgements() -> Iterator[Request]:

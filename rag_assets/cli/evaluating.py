@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.judges.results import JudgeOptions
     from rag_assets.evaluation.questions import Question
-    from rag_assets.evaluation.recipes.running import RecipeRun
+    from rag_assets.evaluation.recipes import RecipeRun
+    from rag_assets.evaluation.report import TextTable
     from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
-    from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
 
 RECIPES = ("two-step", "pr3", "hyde", "rewriting", "graphrag")
@@ -101,11 +101,10 @@ def evaluate(
     SET is JSON Lines, a folder in the form of BEIR, or CSV with the columns question, answer, document; see the docs.
     """
     from rag_assets.evaluation.evidence import Level
-    from rag_assets.evaluation.report import report_page
+    from rag_assets.evaluation.report import as_record, headline_names, report_page
     from rag_assets.evaluation.runs import MEASURES, RunOptions
     from rag_assets.evaluation.runs import evaluate as run
     from rag_assets.evaluation.scores import compared, figures
-    from rag_assets.evaluation.tables import as_record, headline_names
     from rag_assets.pipeline import measuring
 
     home = open_home(context)
@@ -178,7 +177,7 @@ def _run_recipe(
     home: "Home", name: str, questions: "Sequence[Question]", *, answers: bool, plan: bool
 ) -> "RecipeRun | None":
     """Ask the conditions of a recipe, after what calls of language models will cost was said; None for a plan alone."""
-    from rag_assets.evaluation.recipes.running import recipe_gaps, run_recipe
+    from rag_assets.evaluation.recipes import recipe_gaps, run_recipe
     from rag_assets.pipeline.measuring import open_corpus
     from rag_assets.pipeline.opening import knowledge_base, published_snapshot
     from rag_assets.pipeline.plan import plan_questions
@@ -247,9 +246,8 @@ def _show_recipe(
     as_json: bool,
 ) -> None:
     """Print the source's table, or JSON, and write the page; ends the command where the judge had to stop."""
-    from rag_assets.evaluation.recipes.running import recipe_notes, recipe_record, recipe_tables
-    from rag_assets.evaluation.report import report_page
-    from rag_assets.evaluation.tables import as_record
+    from rag_assets.evaluation.recipes import recipe_notes, recipe_record, recipe_tables
+    from rag_assets.evaluation.report import as_record, report_page
     from rag_assets.pipeline.measuring import run_warnings
 
     lines, tables = recipe_notes(done), recipe_tables(done)
@@ -351,20 +349,17 @@ def _end_where_stopped(context: click.Context, judged: _JudgedRun) -> None:
 
 
 def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
-    from rag_assets.evaluation.runs import ANSWER
-    from rag_assets.evaluation.tables import group_tables, headline_names, main_measure, meanings, overview_tables
+    from rag_assets.evaluation.report import group_tables, meanings, overview_tables
 
     _print_tables(overview_tables(evaluation, computed))
-    _print_tables(group_tables(evaluation, computed, dimensions, *main_measure(evaluation)))
-    if evaluation.options.answers:
-        _print_tables(group_tables(evaluation, computed, dimensions, ANSWER, "correct"))
-    for line in meanings([name.partition(" ")[2] for name in headline_names(evaluation)]):
+    _print_tables(group_tables(evaluation, computed, dimensions))
+    for line in meanings(evaluation):
         say(line)
     say(_BRACKETS)
 
 
 def _print_rest(tables: "Iterable[TextTable]", comparisons: "Iterable[ComparedSystems]", notes: Iterable[str]) -> None:
-    from rag_assets.evaluation.tables import comparison_table
+    from rag_assets.evaluation.report import comparison_table
 
     _print_tables(tables)
     for comparison in comparisons:
@@ -432,7 +427,7 @@ def questions_new(
 def _persona_questions(
     home: "Home", corpus: "Corpus", counts: tuple[int, int, int], taken: "list[Question]"
 ) -> "list[Question]":
-    from rag_assets.evaluation.personas import persona_questions
+    from rag_assets.evaluation.drafts import persona_questions
     from rag_assets.pipeline.language_models import check_language_model, language_model
 
     if home.language_model_name == "extractive":

@@ -134,7 +134,7 @@ def search(
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
     from rag_assets.evaluation.questions import read_queries
-    from rag_assets.evaluation.trec import run_lines, write_run
+    from rag_assets.evaluation.trec import run_lines
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
@@ -156,12 +156,11 @@ def search(
             summaries=summaries,
             levels=levels,
         )
-        if run_file is not None:
-            write_run(results, run_file)
-            return
-        for query_id, result in results:
-            for line in run_lines(query_id, result):
+        for line in run_lines(results):
+            if run_file is None:
                 say(line)
+            else:
+                run_file.write(f"{line}\n")
         return
     result = base.search(
         text or "", search_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels

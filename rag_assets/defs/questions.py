@@ -5,7 +5,6 @@ is learned comes into force, where it proves better, as a version of its own. Cu
 observations while it trains.
 """
 
-import base64
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from rag_assets import __version__
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.evaluation.history import history, history_markdown, history_picture
+from rag_assets.evaluation.recorded import history, history_markdown, history_picture
 from rag_assets.pipeline.learning import (
     MODELS,
     TABLE_COLUMNS,
@@ -29,7 +28,7 @@ from rag_assets.pipeline.learning import (
     training_folder,
 )
 from rag_assets.pipeline.measuring import accepted_questions, measure, question_set
-from rag_assets.text.plain import markdown_table
+from rag_assets.text.plain import markdown_picture, markdown_table
 from rag_assets.training.adoption import REWRITER_MODEL, Proof
 from rag_assets.training.rewriter import read_curves
 
@@ -200,7 +199,7 @@ def _picture(proofs: list[Proof]) -> str:
         parts.append(f'<text x="4" y="{y + 4:g}">{proof.measure}</text>')
         parts.append(f'<path d="M{x(change.low):.1f} {y:g}H{x(change.high):.1f}" stroke="#0969da" stroke-width="2"/>')
         parts.append(f'<circle cx="{x(change.mean):.1f}" cy="{y:g}" r="4" fill="#0969da"/>')
-    return _image("differences", parts)
+    return markdown_picture("differences", "".join([*parts, "</svg>"]))
 
 
 def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -232,7 +231,7 @@ def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
         f'<text x="4" y="{_CURVE_HEIGHT - 8:g}">{least:.2f}</text>',
         f'<text x="{_WIDTH - 4:g}" y="{_CURVE_HEIGHT - 8:g}" text-anchor="end">step {last}</text>',
     ]
-    return _image("curve", parts)
+    return markdown_picture("curve", "".join([*parts, "</svg>"]))
 
 
 def _canvas(height: float, font_size: int) -> list[str]:
@@ -241,9 +240,3 @@ def _canvas(height: float, font_size: int) -> list[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" font-size="{font_size}">',
         f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
     ]
-
-
-def _image(name: str, parts: Sequence[str]) -> str:
-    """An SVG picture in Markdown."""
-    svg = "".join([*parts, "</svg>"])
-    return f"![{name}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"

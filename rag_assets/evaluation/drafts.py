@@ -1,20 +1,31 @@
 """Draft questions from the documents of a published version, for a person to accept.
 
 They come from the questions that indexing derived, and from rows of tables, asked by name and by name and code. Each
-names its place by document and quote, so that it stays what it is when the documents are indexed anew.
+names its place by document and quote, so that it stays what it is when the documents are indexed anew. Those about the
+whole collection are written by a language model: K personas with N tasks each, M questions a task.
+
+Source: Edge et al., "From Local to Global: A Graph RAG Approach to Query-Focused Summarization" (2024), section 3.1
+(personas). Deviation: the description of the collection is written by no person but taken from its summaries.
 """
 
+import itertools
+import json
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA, Table
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, SYNTHETIC_QA, Table
 from rag_assets.evaluation.evidence import Corpus, Level, folded
-from rag_assets.evaluation.questions import Evidence, Question
+from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.stored import StoredTables
 from rag_assets.text.plain import one_line
+from rag_assets.text.tokens import cut_to_tokens
 
 SYNTHETIC_TYPE = "synthetic"
 ROW_TYPE = "row_lookup"
@@ -32,6 +43,14 @@ _ASKED = {
     "ja": ("「{title}」で、{name}の{header}は何ですか？", "「{title}」で、{code}（{name}）の{header}は何ですか？"),
     "en": ("In {title}, what is the {header} of {name}?", "In {title}, what is the {header} of {code} ({name})?"),
 }
+
+PERSONAS_STEP = "describe_personas"
+QUESTIONS_STEP = "ask_as_persona"
+_ASSET = "evaluation"
+_DESCRIBING = 60  # documents that describe a collection, evenly spread over its paths
+_DESCRIPTION_TOKENS = 3000
+_TEXT: JsonValue = {"type": "string", "minLength": 1, "maxLength": 240}
+_TOKENS_EACH = 150  # of an answer, for each text asked for: three times what the prompt allows
 
 
 @dataclass(frozen=True)
@@ -71,10 +90,8 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
     pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in listed}
     content = {row["page_id"]: pages[row["page_id"]] for row in listed if row["role"] is None}
     kinds = _synthetic(corpus, chosen, pages), _from_rows(corpus, chosen, documents, content, chance)
-    asked, ids = {question.text for question in taken}, {question.id for question in taken}
-    quoted = {_quoted(question) for question in taken}
-    numbers = (f"q{number:04}" for number in range(1, _CANDIDATES * count + len(ids) + 1))
-    free = (key for key in numbers if key not in ids)
+    asked, quoted = {question.text for question in taken}, {_quoted(question) for question in taken}
+    free = _free_ids("q", taken)
     drafts: list[Question] = []
     for draft in _in_turns(*kinds):
         if len(drafts) < _CANDIDATES * count and draft.text not in asked and _quoted(draft) not in quoted:
@@ -83,6 +100,12 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
     return [draft for draft in drafts if not targets[draft.id].missing[Level.PASSAGE]][:count]
+
+
+def _free_ids(letter: str, taken: Sequence[Question]) -> Iterator[str]:
+    """Ids that none of some questions has, as in `q0001`."""
+    ids = {question.id for question in taken}
+    return (key for number in itertools.count(1) if (key := f"{letter}{number:04}") not in ids)
 
 
 def _quoted(question: Question) -> frozenset[tuple[str, str]]:
@@ -144,7 +167,7 @@ def _from_rows(
 
 def _in_turns(*questions: Iterable[Question]) -> Iterator[Question]:
     """The first of each, the second of each and so on."""
-    for turn in zip_longest(*questions):
+    for turn in itertools.zip_longest(*questions):
         yield from (question for question in turn if question is not None)
 
 
@@ -183,7 +206,7 @@ def _first(cells: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
 def _counts_up(cells: Sequence[str]) -> bool:
     """Whether a column numbers the rows."""
     numbers = [int(cell) for cell in cells if cell.isdecimal()]
-    return len(numbers) > 1 and all(later == before + 1 for before, later in pairwise(numbers))
+    return len(numbers) > 1 and all(later == before + 1 for before, later in itertools.pairwise(numbers))
 
 
 def _is_name(cell: str) -> bool:
@@ -195,3 +218,94 @@ def _is_name(cell: str) -> bool:
 def _rows(corpus: Corpus, table: Table, columns: Sequence[str], documents: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = corpus.stored.read(table, columns, documents).to_pylist()
     return rows
+
+
+def persona_questions(
+    stored: StoredTables,
+    model: LanguageModel,
+    counts: tuple[int, int, int] = (5, 5, 5),
+    taken: Sequence[Question] = (),
+) -> list[Question]:
+    """Draft questions that need the whole collection.
+
+    Args:
+        stored: The tables of a published version.
+        model: Writes the personas by one call, and the questions by one call a task.
+        counts: Personas, tasks of each, and questions for each task.
+        taken: Questions that there are; none of them is drafted again.
+
+    Returns:
+        Drafts without evidence, persona by persona; fewer than asked for where the model repeats itself or refuses.
+
+    Raises:
+        ModelError: The model failed, or names no persona.
+        StoreError: A file is missing or damaged.
+    """
+    personas, tasks, questions = counts
+    description, language = _described(stored)
+    (answer,) = model.generate([_personas_request(description, language, personas, tasks)])
+    value: Any = answer.value  # as the schema has it
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+        raise ModelError(f"{model.name} names no personas: {answer.outcome.value}")
+    asked: dict[str, tuple[Request, str]] = {}
+    for persona in value["personas"]:
+        for task in persona["tasks"]:
+            person = f"{one_line(persona['description'])}\n{one_line(task)}"
+            one = _questions_request(description, person, language, questions)
+            asked[one.content_sha256] = one, person.replace("\n", ": ")
+    written: dict[str, list[str]] = {}
+    for answer in model.generate([one for one, _ in asked.values()]):
+        value = answer.value
+        if answer.outcome is Outcome.COMPLETED and isinstance(value, dict):
+            written[answer.request.content_sha256] = [one_line(each) for each in value["questions"]]
+    seen, free = {folded(each.text) for each in taken}, _free_ids("g", taken)
+    drafts = []
+    for key, (_, note) in asked.items():
+        for question in itertools.islice(written.get(key, ()), questions):
+            if folded(question) not in seen:
+                seen.add(folded(question))
+                drafts.append(Question(next(free), question, language, GLOBAL_TYPE, note=note, draft=True))
+    return drafts
+
+
+def _described(stored: StoredTables) -> tuple[str, str]:
+    """What documents there are, with summaries of some, and the language of most."""
+    documents = stored.read(DOCUMENTS, ("document_id", "title", "language")).to_pylist()
+    documents.sort(key=lambda row: str(row["document_id"]))
+    chosen = documents[:: -(-len(documents) // _DESCRIBING) or 1]
+    rows = stored.read(FILE_SUMMARIES, ("document_id", "text"), [row["document_id"] for row in chosen]).to_pylist()
+    summaries = {row["document_id"]: one_line(row["text"]) for row in rows}
+    lines = [f"{len(documents)} documents"]
+    share = _DESCRIPTION_TOKENS // max(1, len(chosen))
+    for row in chosen:
+        said = ": ".join(filter(None, (row["document_id"], row["title"], summaries.get(row["document_id"], ""))))
+        lines.append(f"- {cut_to_tokens(said, share)}")
+    japanese = sum(row["language"] == "ja" for row in documents) * 2 >= len(documents)
+    return "\n".join(lines), "ja" if japanese else "en"
+
+
+def _personas_request(description: str, language: str, personas: int, tasks: int) -> Request:
+    persona = object_schema({"description": _TEXT, "tasks": _list_of(_TEXT, tasks)})
+    values = {"personas": str(personas), "tasks": str(tasks), "document": fenced(description, "collection")}
+    return _request(PERSONAS_STEP, language, values, "personas", _list_of(persona, personas), personas * (tasks + 1))
+
+
+def _questions_request(description: str, person: str, language: str, questions: int) -> Request:
+    fences = {"person": fenced(person, "person"), "document": fenced(description, "collection")}
+    values = {"questions": str(questions), **fences}
+    return _request(QUESTIONS_STEP, language, values, "questions", _list_of(_TEXT, questions), questions)
+
+
+def _list_of(item: JsonValue, length: int) -> JsonValue:
+    return {"type": "array", "minItems": 1, "maxItems": length, "items": item}
+
+
+def _request(step: str, language: str, values: Mapping[str, str], name: str, schema: JsonValue, texts: int) -> Request:
+    prompt = load_prompt(step, language)
+    return Request(
+        prefix=prompt.prefix.substitute(values),
+        messages=(Message("user", prompt.question.substitute(values)),),
+        max_tokens=_TOKENS_EACH * (texts + 1),
+        tag=Tag(_ASSET, step),
+        schema=json.dumps(object_schema({name: schema}), ensure_ascii=False),
+    )

@@ -110,7 +110,7 @@ def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
         elif path.suffix.lower() == ".csv":
             questions = list(_csv(path))
         else:
-            questions = [_question(path, number, row) for number, row in _json_lines(path)]
+            questions = [_question(path, number, row) for number, row in json_lines(path)]
     except UnicodeError as error:
         raise QueryError(f"{path}: cannot be read: its text is not UTF-8") from error
     except OSError as error:
@@ -138,7 +138,7 @@ def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
         if unknown := sorted(set(ids or ()) - set(drafts)):
             raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
         accepted = [each for each in drafts if ids is None or each in ids]
-        records = [record for _, record in _json_lines(path)]
+        records = [record for _, record in json_lines(path)]
         for record in records:
             if record["id"] in accepted:
                 del record["draft"]
@@ -159,7 +159,7 @@ def add_drafts(path: Path, drafts: Sequence[Question]) -> None:
         raise QueryError(f"{path}: drafts are written as JSON Lines: name a .jsonl file")
     path.parent.mkdir(parents=True, exist_ok=True)
     with Lock.of(path).hold():
-        records = [record for _, record in _json_lines(path)] if path.exists() else []
+        records = [record for _, record in json_lines(path)] if path.exists() else []
         at = {record.get("id"): number for number, record in enumerate(records)}
         for draft in drafts:
             record = json.loads(question_line(draft))
@@ -193,17 +193,22 @@ def read_queries(path: Path | Iterable[str], name: str = "queries") -> Iterator[
     Raises:
         QueryError: A line is not such an object; the message names the line.
     """
-    for number, record in _json_lines(path, name):
+    for number, record in json_lines(path, name):
         if not {"_id", "text"} <= record.keys():
             raise QueryError(f'{name}, line {number}: expected an object with "_id" and "text"')
         yield str(record["_id"]), str(record["text"])
 
 
-def _json_lines(lines: Path | Iterable[str], name: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(lines: Path | Iterable[str], name: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and object of each line of JSON; messages call a file by its path where no name is given.
+
+    Raises:
+        QueryError: A line is no object; the message names it.
+    """
     name = name or str(lines)
     if isinstance(lines, Path):
         with lines.open(encoding="utf-8-sig") as file:
-            yield from _json_lines(file, name)
+            yield from json_lines(file, name)
         return
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -220,12 +225,20 @@ def _json_lines(lines: Path | Iterable[str], name: str = "") -> Iterator[tuple[i
 def _question(path: Path, number: int, record: Mapping[str, Any]) -> Question:
     if "_id" in record and "text" in record:
         raise QueryError(f"{path}, line {number}: queries in the form of BEIR need their judgements: give --qrels FILE")
+    return validated(_QUESTION, record, path, number, "question")
+
+
+def validated(adapter: TypeAdapter[_T], record: Mapping[str, Any], path: Path, number: int, name: str) -> _T:
+    """A record of a line of a file as what it is to be, called `name` where none of its fields is wrong alone.
+
+    Raises:
+        QueryError: It is not so; the message names file, line and field.
+    """
     try:
-        return _QUESTION.validate_python(record)
+        return adapter.validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "question"
-        message = f"{path}, line {number}: {place}: {first['msg']}"
+        message = f"{path}, line {number}: {'.'.join(map(str, first['loc'])) or name}: {first['msg']}"
         raise QueryError(message[: _MOST_ERROR_CHARS + len(str(path))]) from error
 
 
@@ -263,7 +276,7 @@ def _beir(queries: Path, qrels: Path) -> list[Question]:
         for query, text in asked.items()
         if query in judged
     }
-    for number, record in _json_lines(queries):  # as we wrote it, unless somebody judged it anew
+    for number, record in json_lines(queries):  # as we wrote it, unless somebody judged it anew
         query, metadata = str(record["_id"]), record.get("metadata")
         own = metadata.get(BEIR_FIELD) if isinstance(metadata, dict) else None
         if query in questions and isinstance(own, dict) and own.get("judged") == judged[query]:

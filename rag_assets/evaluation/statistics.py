@@ -79,8 +79,6 @@ def bootstrap_interval(
     values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, groups: Sequence[int] | None = None
 ) -> Interval:
     """Mean of shares with a bootstrap interval over questions, see `bootstrap_intervals`."""
-    if groups is None:
-        return bootstrap_intervals([values], resamples, seed)[0]
     present, labels = _grouped(np.asarray(values, dtype=np.float64), groups)
     means = _resampled_means(present[:, None], resamples, seed, labels)[:, 0]
     return _interval(present, means, 0.0, 1.0, labels)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
 
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
 from rag_assets.evaluation.evidence import Level, spaceless
@@ -16,19 +15,14 @@ from rag_assets.text.plain import one_line
 RUN_NAME = "rag_assets"
 
 
-def run_lines(query_id: str, result: SearchResult) -> Iterator[str]:
-    """Lines `query_id Q0 doc_id rank score rag_assets` of one result; white space in ids becomes `_`.
+def run_lines(results: Iterable[tuple[str, SearchResult]]) -> Iterator[str]:
+    """Lines `query_id Q0 doc_id rank score rag_assets` of a run; white space in ids becomes `_`.
 
     Columns are parted by white space, so ids must hold none; readers that split at blanks could not read them.
     """
-    for hit in result.hits:
-        yield f"{spaceless(query_id)} Q0 {spaceless(result.target(hit))} {hit.rank} {hit.score:.6f} {RUN_NAME}"
-
-
-def write_run(results: Iterable[tuple[str, SearchResult]], file: TextIO) -> None:
-    """Write a run."""
     for query_id, result in results:
-        file.writelines(line + "\n" for line in run_lines(query_id, result))
+        for hit in result.hits:
+            yield f"{spaceless(query_id)} Q0 {spaceless(result.target(hit))} {hit.rank} {hit.score:.6f} {RUN_NAME}"
 
 
 def write_evaluation(evaluation: Evaluation, folder: Path) -> list[Path]:

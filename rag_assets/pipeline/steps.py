@@ -280,8 +280,7 @@ def _ask_questions(work: StepWork) -> StepOutcome:
 
 
 def _cluster_questions(work: StepWork) -> StepOutcome:
-    from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
-    from rag_assets.enrich.knowledge.clusters import redundancy_report, update_question_clusters
+    from rag_assets.enrich.knowledge.clusters import redundancy_picture, redundancy_report, update_question_clusters
 
     home, distance = work.home, work.home.settings.enrichment.duplicate_distance
     embed = partial(home.vectors.embed, embedder=home.embedder)
@@ -324,9 +323,8 @@ def _resolve_entities(work: StepWork) -> StepOutcome:
 
 
 def _detect_communities(work: StepWork) -> StepOutcome:
-    from rag_assets.graph.communities.picture import community_picture
     from rag_assets.graph.communities.tables import update_communities
-    from rag_assets.graph.exchange import level_metrics
+    from rag_assets.graph.exchange import community_picture, level_metrics
 
     update = update_communities(work.lake, work.home.options.leiden)
     dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]

@@ -4,9 +4,11 @@ a terminal, hides, reorders text, or makes one line look like two.
 What stays out: markup in answers (`rag_assets.query.ask.markup`), and where text is printed (`rag_assets.cli.console`).
 """
 
+import base64
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
+from html import escape
 
 MESSAGE_CHARS = 1000  # of a message to people, in which the text of a query or a document may stand
 
@@ -63,6 +65,16 @@ def markdown_table(
 
 def _markdown_cell(value: object, most_chars: int) -> str:
     return _MARKUP.sub(r"\\\g<0>", one_line("" if value is None else value, most_chars))
+
+
+def svg_text(text: str) -> str:
+    """A text within an SVG picture: what does not print is a blank."""
+    return escape("".join(character if character.isprintable() else " " for character in text))
+
+
+def markdown_picture(name: str, svg: str) -> str:
+    """An SVG picture in Markdown, with the picture as a data URI."""
+    return f"![{name}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
 
 
 def counted(number: int, noun: str) -> str:

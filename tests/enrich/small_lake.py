@@ -8,14 +8,14 @@ from query_data import BagOfWordsEmbedder
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGES
 from rag_assets.enrich.facets.taxonomy import parse_taxonomy
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
-from rag_assets.parsing.records import block_records, page_records, page_text, rows
+from rag_assets.parsing.records import block_records, document_record, page_records, page_text, rows
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 from rag_assets.text.language import detect_language
 
@@ -63,23 +63,6 @@ TAXONOMY = parse_taxonomy(
     """,
     "test",
 )
-
-
-class Extractive:
-    """No language model."""
-
-    name = "extractive"
-    generative = False
-    context_tokens = 0
-    output_tokens = 0
-
-    def __getattr__(self, name: str) -> object:
-        raise AssertionError(f"asked for {name}")
-
-
-def extractive() -> LanguageModel:
-    model: LanguageModel = Extractive()  # type: ignore[assignment]
-    return model
 
 
 def ignore(done: int, total: int) -> None:
@@ -155,12 +138,13 @@ def store(lake: Lake, documents: Mapping[str, Sequence[Page]], titles: Mapping[s
         names = [name for name in documents if shard_of(name) == shard]
         if not names and not lake.inputs(DOCUMENTS, shard):
             continue
-        parsed = {name: ParsedDocument("xlsx", pages=tuple(documents[name])) for name in names}
-        titled = {name: (titles or {}).get(name) or name.rpartition("/")[2].rpartition(".")[0] for name in names}
+        parsed = {name: ParsedDocument("xlsx", (titles or {}).get(name), tuple(documents[name])) for name in names}
+        files = [SourceFile(name, name.partition("/")[0], name, name, 0, None, "", local=True) for name in names]
+        described = [document_record(file, None, parsed[file.document_id]) for file in files]
+        titled = {row["document_id"]: row["title"] for row in described}
         inputs = {name: digest(repr(documents[name]), titled[name]) for name in names}
         pages = [record for name in names for record in page_records(name, parsed[name])]
         blocks = [record for name in names for record in block_records(name, parsed[name])]
-        described = [_document(name, titled[name], documents[name]) for name in names]
         lake.write(DOCUMENTS, shard, rows(DOCUMENTS.schema, described), inputs)
         lake.write(PAGES, shard, rows(PAGES.schema, pages), inputs)
         lake.write(BLOCKS, shard, rows(BLOCKS.schema, blocks), inputs)
@@ -178,31 +162,6 @@ def _summary(document_id: str, title: str, pages: Sequence[Page]) -> dict[str, o
         "method": "extractive",
         "length_chars": len(text),
         "text": text,
-    }
-
-
-def _document(document_id: str, title: str, pages: Sequence[Page]) -> dict[str, object]:
-    text = "\n".join(map(page_text, pages))
-    folder, _, file_name = document_id.rpartition("/")
-    return {
-        "document_id": document_id,
-        "shard": shard_of(document_id),
-        "source_name": folder,
-        "uri": document_id,
-        "folder": folder,
-        "file_name": file_name,
-        "format": "xlsx",
-        "content_sha256": digest(text),
-        "size_bytes": len(text),
-        "modified_at": None,
-        "fingerprint": digest(text),
-        "status": "parsed",
-        "title": title,
-        "language": detect_language(text),
-        "page_count": len(pages),
-        "unread_page_count": 0,
-        "partly_read_page_count": 0,
-        "length_chars": len(text),
     }
 
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 from scripted_model import ScriptedModel
-from small_lake import extractive, ignore, labelled, page, store
+from small_lake import ignore, labelled, page, store
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
-from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.contracts.tables import PAGE_SUMMARIES
 from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_with_outdated_boilerplate
 from rag_assets.enrich.summaries.dialogues import SummaryOptions
 from rag_assets.enrich.summaries.tables import update_page_summaries
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 
@@ -37,7 +37,7 @@ def name(subject: str) -> str:
 
 
 def summarize(lake: Lake, shards: tuple[str, ...] = SHARDS) -> int:
-    return update_page_summaries(lake, shards, extractive(), OPTIONS, ignore).total().computed
+    return update_page_summaries(lake, shards, ExtractiveModel(), OPTIONS, ignore).total().computed
 
 
 def texts(lake: Lake) -> dict[str, str]:
@@ -98,35 +98,25 @@ def test_the_third_document_of_a_format_makes_the_others_due(lake: Lake) -> None
 
 
 def test_a_language_model_is_told_the_shared_lines_and_not_asked_again_for_them(lake: Lake) -> None:
-    asked: list[Request] = []
-
-    def answer(request: Request) -> JsonValue:
-        asked.append(request)
-        return {"file": "設計書", "page": "要約"}
-
-    model = StructuredModel(ScriptedModel(answer))
+    model = ScriptedModel(lambda _: {"file": "設計書", "page": "要約"})
     options = SummaryOptions(120, 20, 20, 800, boilerplate_documents=3)
     documents = {name(subject): form(subject) for subject in ("顧客", "在庫")}
     for subject in (None, "請求", "出荷"):
         if subject:
             documents[name(subject)] = form(subject)
         store(lake, documents)
-        update_page_summaries(lake, SHARDS, model, options, ignore)
+        update_page_summaries(lake, SHARDS, StructuredModel(model), options, ignore)
+    asked = model.asked
     assert [request.tag.document_id for request in asked[2:]] == [name("請求"), name("出荷")]
     alone, in_company = asked[0].messages[0].text, asked[2].messages[0].text
     assert (alone.count(NOTE), in_company.count(NOTE)) == (1, 2)
 
 
 def test_another_number_of_documents_makes_stored_summaries_of_a_model_due(lake: Lake) -> None:
-    asked: list[Request] = []
-
-    def answer(request: Request) -> JsonValue:
-        asked.append(request)
-        return {"file": "設計書", "page": "要約"}
-
+    model = ScriptedModel(lambda _: {"file": "設計書", "page": "要約"})
     store(lake, {name(subject): form(subject) for subject in SUBJECTS})
     for least in (4, 4, 3):
         options = SummaryOptions(120, 20, 20, 800, boilerplate_documents=least)
-        update_page_summaries(lake, SHARDS, StructuredModel(ScriptedModel(answer)), options, ignore)
-    assert len(asked) == 2 * len(SUBJECTS)
-    assert [request.messages[0].text.count(NOTE) for request in asked] == [1, 1, 1, 2, 2, 2]
+        update_page_summaries(lake, SHARDS, StructuredModel(model), options, ignore)
+    assert len(model.asked) == 2 * len(SUBJECTS)
+    assert [request.messages[0].text.count(NOTE) for request in model.asked] == [1, 1, 1, 2, 2, 2]

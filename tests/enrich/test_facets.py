@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from query_data import BagOfWordsEmbedder
 from scripted_model import ScriptedModel
-from small_lake import DOCUMENTS_BY_ID, ERRORS, GUIDE, TAXONOMY, extractive, ignore, page, parsed_sample, store
+from small_lake import DOCUMENTS_BY_ID, ERRORS, GUIDE, TAXONOMY, ignore, page, parsed_sample, store
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
@@ -23,6 +23,7 @@ from rag_assets.enrich.facets.extraction import Classifier, confidences, profile
 from rag_assets.enrich.facets.tables import update_facets, wanted_facets
 from rag_assets.enrich.facets.taxonomy import Taxonomy, load_taxonomy
 from rag_assets.models.embedding.embedders import E5Embedder
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.records import load_pages
 from rag_assets.store.incremental import StepReport
@@ -41,7 +42,7 @@ def answer(**facets: list[tuple[str, float, str]]) -> JsonValue:
 
 
 def update(lake: Lake, model: Any = None, taxonomy: Taxonomy = TAXONOMY, read_tokens: int = 4000) -> StepReport:
-    return update_facets(lake, SHARDS, model or extractive(), BagOfWordsEmbedder(), taxonomy, read_tokens, ignore)
+    return update_facets(lake, SHARDS, model or ExtractiveModel(), BagOfWordsEmbedder(), taxonomy, read_tokens, ignore)
 
 
 def facets(lake: Lake) -> dict[str, list[tuple[str, str, float, str, str]]]:
@@ -215,7 +216,7 @@ def test_incremental_equals_full(tmp_path: Path, generative: bool) -> None:
         return answer(kind=[("design", len(request.messages[-1].text) % 97 / 97, "")])
 
     def model() -> Any:
-        return StructuredModel(ScriptedModel(script)) if generative else extractive()
+        return StructuredModel(ScriptedModel(script)) if generative else ExtractiveModel()
 
     changed = [page(GUIDE.blocks[0], Block(BlockKind.PARAGRAPH, "An invoice for a printer."))]
     final = {SPEC: DOCUMENTS_BY_ID[SPEC], MANUAL: changed, "new/x.txt": [ERRORS]}

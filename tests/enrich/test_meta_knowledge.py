@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from qa_lake import DESIGN, FACETS, LONELY, MANUAL, OTHER, QUESTIONS, store_questions
 from scripted_model import ScriptedModel
-from small_lake import TAXONOMY, extractive, ignore
+from small_lake import TAXONOMY, ignore
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
@@ -26,6 +26,7 @@ from rag_assets.enrich.knowledge.extraction import (
     select,
 )
 from rag_assets.enrich.knowledge.tables import KnowledgeOptions, KnowledgeUpdate, update_meta_knowledge
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.text.tokens import estimate_tokens
@@ -50,7 +51,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def update(lake: Lake, model: Any = None, options: KnowledgeOptions = OPTIONS) -> KnowledgeUpdate:
-    return update_meta_knowledge(lake, model or extractive(), options, TAXONOMY, ignore)
+    return update_meta_knowledge(lake, model or ExtractiveModel(), options, TAXONOMY, ignore)
 
 
 def found(lake: Lake) -> dict[str, dict[str, Any]]:

@@ -19,11 +19,11 @@ from small_lake import ignore
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import QUESTION_CLUSTERS
 from rag_assets.enrich.knowledge import clusters as question_clusters
-from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
 from rag_assets.enrich.knowledge.clusters import (
     ClusterUpdate,
     cluster_texts,
     condensed_distances,
+    redundancy_picture,
     redundancy_report,
     update_question_clusters,
 )

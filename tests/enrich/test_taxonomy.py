@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from query_data import BagOfWordsEmbedder
 from scripted_model import ScriptedModel
-from small_lake import extractive, page, store
+from small_lake import page, store
 
 from rag_assets.contracts.causes import BlockKind, PageRole
 from rag_assets.contracts.content import Block
@@ -16,6 +16,7 @@ from rag_assets.contracts.errors import QueryError, SettingsError
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, load_taxonomy, parse_taxonomy, taxonomy_text
 from rag_assets.enrich.facets.taxonomy_suggestion import cluster, suggest_taxonomy
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import Lake
 
@@ -158,14 +159,14 @@ def corpus(lake: Lake) -> None:
 def test_a_proposal_has_a_value_for_each_group(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     corpus(lake)
-    text = suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 8)
+    text = suggest_taxonomy(lake, BagOfWordsEmbedder(), ExtractiveModel(), 8)
     taxonomy = parse_taxonomy(text, "suggested.toml")
     [facet] = taxonomy.facets
     assert len(facet.values) == 3
     assert text.startswith("# Proposed from 12 documents")
     told = [next(topic for topic, words in TOPICS.items() if value.terms[0] in words) for value in facet.values]
     assert sorted(told) == sorted(TOPICS)
-    assert suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 8) == text
+    assert suggest_taxonomy(lake, BagOfWordsEmbedder(), ExtractiveModel(), 8) == text
 
 
 def test_a_model_names_the_values(tmp_path: Path) -> None:
@@ -191,10 +192,10 @@ def test_a_model_names_the_values(tmp_path: Path) -> None:
 def test_few_documents_give_one_value(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     store(lake, {"a.txt": [page(Block(BlockKind.PARAGRAPH, "The only document on budgets and costs of this year."))]})
-    [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 8), "x").facets
+    [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), ExtractiveModel(), 8), "x").facets
     assert len(facet.values) == 1
     with pytest.raises(QueryError, match="nothing is indexed"):
-        suggest_taxonomy(Lake(tmp_path / "none"), BagOfWordsEmbedder(), extractive(), 8)
+        suggest_taxonomy(Lake(tmp_path / "none"), BagOfWordsEmbedder(), ExtractiveModel(), 8)
 
 
 def test_terms_are_whole_words_of_what_tells_a_cluster_from_others(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def test_terms_are_whole_words_of_what_tells_a_cluster_from_others(tmp_path: Pat
             for n in range(4)
         },
     )
-    [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 2), "x").facets
+    [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), ExtractiveModel(), 2), "x").facets
     assert sorted(value.terms for value in facet.values) == [
         ("倉庫別在庫照会手順",),
         ("画面用排他制御機能一覧", "受注"),

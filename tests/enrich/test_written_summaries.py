@@ -8,6 +8,7 @@ import docx
 import openpyxl
 import pytest
 from scripted_model import ScriptedModel
+from small_lake import ignore
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
@@ -30,23 +31,19 @@ def write(home: Home, name: str, text: str | None = None) -> None:
 
 
 def parse(home: Home) -> None:
-    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, quiet)
+    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, ignore)
 
 
 def summarize(home: Home, model: ScriptedModel) -> tuple[StepReport, StepReport]:
     checked = StructuredModel(model)
-    pages = update_page_summaries(home.lake, SHARDS, checked, LENGTHS, quiet)
-    return pages, update_file_summaries(home.lake, SHARDS, checked, LENGTHS, quiet)
+    pages = update_page_summaries(home.lake, SHARDS, checked, LENGTHS, ignore)
+    return pages, update_file_summaries(home.lake, SHARDS, checked, LENGTHS, ignore)
 
 
 def answer(request: Request) -> JsonValue:
     if request.tag.step == "summarize_page":
         return {"file": "設計書", "page": f"要約 {len(request.messages[0].text)}"}
     return {"summary": f"全体 {len(request.messages[0].text)}"}
-
-
-def quiet(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def texts(home: Home, table: str = "page_summaries") -> dict[str, tuple[str, str]]:
@@ -179,10 +176,10 @@ def test_what_was_done_before_the_model_failed_is_kept(home: Home) -> None:
         write(home, f"{name}.md")
     parse(home)
     with pytest.raises(ModelError):
-        update_page_summaries(home.lake, SHARDS, StructuredModel(ScriptedModel(answer, calls_left=4)), LENGTHS, quiet)
+        update_page_summaries(home.lake, SHARDS, StructuredModel(ScriptedModel(answer, calls_left=4)), LENGTHS, ignore)
     assert len(texts(home)) == 4
     model = ScriptedModel(answer)
-    report = update_page_summaries(home.lake, SHARDS, StructuredModel(model), LENGTHS, quiet)
+    report = update_page_summaries(home.lake, SHARDS, StructuredModel(model), LENGTHS, ignore)
     assert (report.total().computed, report.total().kept, len(model.asked)) == (2, 4, 2)
     assert len(texts(home)) == 6
 
@@ -240,22 +237,8 @@ INJECTION = (
 )
 
 
-def test_orders_in_a_document_stay_within_its_fence(home: Home) -> None:
-    write(home, "evil.md", TEXT.format(title="発注書") + INJECTION)
-    write(home, "good.md")
-    parse(home)
-    model = ScriptedModel(answer)
-    summarize(home, model)
-    [evil] = [each for each in model.asked if each.tag.document_id == "specs/evil.md" and "page" in each.tag.step]
-    [good] = [each for each in model.asked if each.tag.document_id == "specs/good.md" and "page" in each.tag.step]
-    assert (evil.prefix, evil.schema, evil.system) == (good.prefix, good.schema, good.system)
-    assert "<title-" in evil.messages[0].text
-    before, _, inside = evil.messages[0].text.partition("<document-")
-    assert "侵入成功" not in before
-    assert "侵入成功" in inside
-    closing = f"</document-{inside[:8]}>"
-    assert evil.messages[0].text.count(closing) == 1
-    assert evil.messages[0].text.endswith(closing)
+def write_markdown(path: Path) -> None:
+    path.write_text(TEXT.format(title="発注書") + INJECTION, "utf-8")
 
 
 def write_workbook(path: Path) -> None:
@@ -286,7 +269,12 @@ def write_page(path: Path) -> None:
     path.write_text(f"<html><title>{INJECTION}</title><h1>{INJECTION}</h1>{body}<p>{INJECTION}</p></html>", "utf-8")
 
 
-WRITERS = {"evil.xlsx": write_workbook, "evil.docx": write_word, "evil.html": write_page}
+WRITERS = {
+    "evil.md": write_markdown,
+    "evil.xlsx": write_workbook,
+    "evil.docx": write_word,
+    "evil.html": write_page,
+}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -313,9 +301,11 @@ def test_orders_in_files_change_their_own_summaries_and_nothing_else(home: Home,
     summarize(home, model)
     assert {each.tag.document_id for each in model.asked} == {f"specs/{name}"}
     for request in model.asked:
-        assert "侵入成功" not in request.prefix + request.system
+        assert "侵入成功" not in f"{request.prefix}{request.system}{request.schema}"
         outside = re.sub(r"<([a-z_]+-[0-9a-f]{8})>.*?</\1>", "", request.messages[0].text, flags=re.DOTALL)
         assert not {word for word in ("侵入成功", "指示", "ignore", "reveal") if word in outside}
+        (opened,) = set(re.findall(r"<(document-[0-9a-f]{8})>", request.messages[0].text))
+        assert request.messages[0].text.count(f"</{opened}>") == 1
     for table, before in zip(tables, alone, strict=True):
         rows = home.lake.read(table).to_pylist()
         assert [row for row in rows if row["document_id"] == "specs/good.md"] == before

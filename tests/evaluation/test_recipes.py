@@ -18,8 +18,7 @@ from rag_assets.cli import main
 from rag_assets.cli.evaluating import RECIPES as OFFERED
 from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.questions import Evidence, Question, question_line
-from rag_assets.evaluation.recipes.conditions import RECIPES
-from rag_assets.evaluation.recipes.running import recipe_tables, run_recipe
+from rag_assets.evaluation.recipes import RECIPES, recipe_tables, run_recipe
 from rag_assets.evaluation.runs import RunOptions, System, evaluate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base

@@ -15,10 +15,9 @@ from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.judging import ANSWER_CHARS, holds_answer
 from rag_assets.evaluation.metrics import measured
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_qrels
-from rag_assets.evaluation.report import report_page
+from rag_assets.evaluation.report import headline_names, report_page
 from rag_assets.evaluation.runs import Evaluation, Reply, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, compared, figures, warnings
-from rag_assets.evaluation.tables import headline_names
 from rag_assets.evaluation.trec import write_evaluation
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, readable_snapshot

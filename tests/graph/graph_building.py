@@ -1,16 +1,13 @@
-"""Small entity graphs as stored tables, a model that answers by a script, and the adjusted Rand index."""
+"""Small entity graphs as stored tables, and the adjusted Rand index."""
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rag_assets.contracts.generation import Completion, Outcome, Request
-from rag_assets.contracts.ports import Session
 from rag_assets.contracts.tables import CLAIMS, ENTITIES, RELATIONSHIPS
 from rag_assets.graph.communities.leiden import LeidenOptions, Quality, Subgraph
 from rag_assets.graph.communities.tables import Community, by_level
@@ -157,76 +154,6 @@ def adjusted_rand_index(first: Mapping[str, object], second: Mapping[str, object
     return 1.0 if greatest == expected else (same - expected) / (greatest - expected)
 
 
-Script = Callable[[Request], Completion]
-
-
-class ScriptedModel:
-    """A language model that answers by a script; keeps what it was asked."""
-
-    def __init__(self, script: Script, *, name: str = "scripted", context_tokens: int = 32_000) -> None:
-        self.script = script
-        self.name = name
-        self.generative = True
-        self.context_tokens = context_tokens
-        self.output_tokens = 4_000
-        self.asked: list[Request] = []
-
-    def session(self) -> AbstractContextManager[Session]:
-        return self._open()
-
-    @contextmanager
-    def _open(self) -> Iterator[Session]:
-        yield _ScriptedSession(self)
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        for request in requests:
-            self.asked.append(request)
-            yield self.script(request)
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        return [len(request.messages[0].text) for request in requests]
-
-
-class _ScriptedSession:
-    def __init__(self, model: ScriptedModel) -> None:
-        self._model = model
-        self._waiting: deque[Request] = deque()
-
-    def submit(self, request: Request) -> None:
-        self._waiting.append(request)
-
-    def take(self, *, wait: bool) -> Completion | None:
-        if not wait or not self._waiting:
-            return None
-        request = self._waiting.popleft()
-        self._model.asked.append(request)
-        return self._model.script(request)
-
-    def cancel(self) -> None:
-        """Nothing is ever under way."""
-
-
 def silent(done: int, total: int) -> None:
+    """Progress that nobody sees."""
     assert 0 < done <= total
-
-
-class Extractive:
-    """A language model that does not write."""
-
-    name = "extractive"
-    generative = False
-    context_tokens = 0
-    output_tokens = 0
-
-    def session(self) -> AbstractContextManager[Session]:
-        raise AssertionError("asked")
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        raise AssertionError(f"asked {requests}")
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        raise AssertionError(f"asked {requests}")
-
-
-def completed(request: Request, value: Any) -> Completion:
-    return Completion(request, Outcome.COMPLETED, value=value)

@@ -21,7 +21,8 @@ from rag_assets.graph.mentions.spans import Span
 from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
-from rag_assets.parsing.records import Record, block_records, chunk_records, page_records, rows
+from rag_assets.parsing.records import Record, block_records, chunk_records, document_record, page_records, rows
+from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 from rag_assets.text.folding import fold_name
 from rag_assets.text.tokens import estimate_tokens
@@ -141,7 +142,8 @@ def fill_lake(lake: Lake, documents: Mapping[str, ParsedDocument]) -> None:
             continue
         records: dict[str, list[Record]] = {table.name: [] for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS)}
         for name, parsed in inside.items():
-            records[DOCUMENTS.name].append(_document_record(name, parsed))
+            file, told = SourceFile(name, "test", name, name, 0, None, "", local=True), {"title": parsed.title or name}
+            records[DOCUMENTS.name].append(document_record(file, None, parsed) | told | {"language": "ja"})
             records[PAGES.name] += page_records(name, parsed)
             records[BLOCKS.name] += block_records(name, parsed)
             for page in parsed.pages:
@@ -149,29 +151,6 @@ def fill_lake(lake: Lake, documents: Mapping[str, ParsedDocument]) -> None:
                 records[CHUNKS.name] += chunk_records(name, page, chunks)
         for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS):
             lake.write(table, shard, rows(table.schema, records[table.name]), inputs)
-
-
-def _document_record(name: str, parsed: ParsedDocument) -> Record:
-    return {
-        "document_id": name,
-        "shard": shard_of(name),
-        "source_name": "test",
-        "uri": name,
-        "folder": "test",
-        "file_name": name,
-        "format": parsed.format,
-        "content_sha256": None,
-        "size_bytes": 0,
-        "modified_at": None,
-        "fingerprint": "",
-        "status": "parsed",
-        "title": parsed.title or name,
-        "language": "ja",
-        "page_count": len(parsed.pages),
-        "unread_page_count": 0,
-        "partly_read_page_count": 0,
-        "length_chars": 0,
-    }
 
 
 def entity(name: str, kind: str = "term", description: str = "") -> JsonValue:
@@ -221,8 +200,3 @@ def always(answer: JsonValue) -> Script:
         return answer
 
     return script
-
-
-def silent(done: int, total: int) -> None:
-    """Progress that nobody sees."""
-    assert done <= total

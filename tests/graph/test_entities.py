@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from graph_building import silent
 from mention_building import (
     OPTIONS,
     TYPES,
@@ -20,7 +21,6 @@ from mention_building import (
     failing,
     fill_lake,
     sample_document,
-    silent,
     text_document,
     write_mentions,
 )

@@ -9,7 +9,6 @@ from pathlib import Path
 import networkx as nx
 import pytest
 from graph_building import (
-    Extractive,
     entity_rows,
     groups_of_cliques,
     leiden_options,
@@ -21,10 +20,11 @@ from graph_building import (
 )
 
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS, Table
-from rag_assets.graph.communities.picture import community_picture, draw_communities
 from rag_assets.graph.communities.tables import load_communities, update_communities
 from rag_assets.graph.exchange import (
     GraphFormat,
+    community_picture,
+    draw_communities,
     export_graph,
     level_metrics,
     load_graph,
@@ -32,6 +32,7 @@ from rag_assets.graph.exchange import (
 )
 from rag_assets.graph.reports.dialogues import ReportOptions
 from rag_assets.graph.reports.tables import update_reports
+from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.store.lake import Lake
 
 EDGES = groups_of_cliques(5, 5)
@@ -47,7 +48,7 @@ def lake(tmp_path: Path) -> Lake:
     )
     write_graph(found, entities, relationship_rows(EDGES))
     update_communities(found, leiden_options(maximum_size=6))
-    update_reports(found, Extractive(), ReportOptions(2000, 300, 2), silent)
+    update_reports(found, ExtractiveModel(), ReportOptions(2000, 300, 2), silent)
     return found
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from graph_building import silent
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mention_building import (
@@ -21,7 +22,6 @@ from mention_building import (
     graph_answer,
     relationship,
     sample_document,
-    silent,
     text_document,
 )
 from scripted_model import ScriptedModel

@@ -6,10 +6,10 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
-from graph_building import leiden_options
+from graph_building import leiden_options, silent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mention_building import LikeNothing, Mention, Relation, silent, write_mentions
+from mention_building import LikeNothing, Mention, Relation, write_mentions
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.fingerprint import digest

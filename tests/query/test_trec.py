@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.questions import read_queries
-from rag_assets.evaluation.trec import write_run
+from rag_assets.evaluation.trec import run_lines
 from rag_assets.query import KnowledgeBase
 
 
@@ -26,8 +26,7 @@ def test_a_wrong_line_is_named(line: str) -> None:
     [("chunk", "specs/token.xlsx#1.1"), ("page", "specs/token.xlsx#1"), ("document", "specs/token.xlsx")],
 )
 def test_a_run_names_what_a_result_is(base: KnowledgeBase, granularity: str, target: str) -> None:
-    file = StringIO()
-    write_run(base.search_all([("q 1", "E0004")], "fulltext", 5, granularity=granularity), file)
-    query, q0, document, rank, score, name = file.getvalue().split()
+    [line] = run_lines(base.search_all([("q 1", "E0004")], "fulltext", 5, granularity=granularity))
+    query, q0, document, rank, score, name = line.split()
     assert (query, q0, document, rank, name) == ("q_1", "Q0", target, "1", "rag_assets")
     assert float(score) > 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import NoReturn
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.fingerprint import Fact, digest
@@ -186,7 +187,7 @@ class _TaxonomyReader:
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             self._fail(where, "most_values", "a number from 1", most)
         labels = self._words(content, "label", where)
-        return Facet(name, labels, self._words(content, "description", where), values, bool(required), int(str(most)))
+        return Facet(name, labels, self._words(content, "description", where), values, required, most)
 
     def _value(self, content: dict[str, object], where: str) -> Value:
         name = self._name(content, where)
@@ -194,7 +195,6 @@ class _TaxonomyReader:
         terms = content.get("terms", [])
         if not isinstance(terms, list) or not all(isinstance(term, str) and term.strip() for term in terms):
             self._fail(where, "terms", "a list of texts", terms)
-            terms = []
         labels, descriptions = self._words(content, "label", where), self._words(content, "description", where)
         return Value(name, labels, descriptions, tuple(map(str, terms)))
 
@@ -202,7 +202,6 @@ class _TaxonomyReader:
         found = content.get(key)
         if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
             self._fail(where, key, f"one or more tables [[{key if not where else 'facets.' + key}]]", found)
-            return []
         return found
 
     def refuse_unknown(self, content: dict[str, object], known: set[str], where: str) -> None:
@@ -217,7 +216,7 @@ class _TaxonomyReader:
         name = content.get("name")
         if not isinstance(name, str) or not NAME.fullmatch(name):
             self._fail(where, "name", "lower-case ASCII letters, digits and _, a letter first", name)
-        return str(name)
+        return name
 
     def _words(self, content: dict[str, object], key: str, where: str) -> tuple[tuple[str, str], ...]:
         """Texts by language; one text stands for all languages."""
@@ -226,7 +225,6 @@ class _TaxonomyReader:
             return tuple((language, given.strip()) for language in LANGUAGES)
         if not isinstance(given, dict) or not given or not all(isinstance(each, str) for each in given.values()):
             self._fail(where, key, "a text, or texts ja and en", given)
-            return ()
         if unknown := sorted(given.keys() - set(LANGUAGES)):
             self._fail(where, key, "languages ja and en", ", ".join(unknown))
         words = {language: str(given.get(language, "")).strip() for language in LANGUAGES}
@@ -235,7 +233,7 @@ class _TaxonomyReader:
             self._fail(where, key, "a text", given)
         return tuple((language, words[language] or fallback) for language in LANGUAGES)
 
-    def _fail(self, where: str, key: str, expected: str, found: object) -> None:
+    def _fail(self, where: str, key: str, expected: str, found: object) -> NoReturn:
         shown = "nothing" if found is None else repr(found)
         raise SettingsError(f"{self._at(where)}, {key}: expected {expected}, found {shown}".replace(", ,", ","))
 

@@ -23,7 +23,6 @@ from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 ASK_STEP = "ask_questions"
 ANSWER_STEP = "answer_question"
 GRADE_STEP = "grade_answer"
-STEPS = (ASK_STEP, ANSWER_STEP, GRADE_STEP)
 ASSET = "synthetic_qa"
 
 _SLACK = 2  # texts and lists may be this many times longer than asked for

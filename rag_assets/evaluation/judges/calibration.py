@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import LanguageModel
@@ -30,6 +30,7 @@ from rag_assets.evaluation.judges.judgements import (
     judge_preferences,
     no_progress,
 )
+from rag_assets.evaluation.questions import json_lines, validated
 from rag_assets.evaluation.statistics import Interval, bootstrap_intervals
 
 _TWICE = 2
@@ -112,20 +113,11 @@ def labelled_pairs(path: Path | None = None) -> list[LabelledPair]:
     Raises:
         QueryError: A line is no such pair; the message names it.
     """
-    source = files("rag_assets.evaluation.judges") / _LABELLED if path is None else path
-    pairs = []
+    source = Path(str(files("rag_assets.evaluation.judges") / _LABELLED)) if path is None else path
     try:
-        lines = source.read_text("utf-8").splitlines()
+        return [validated(_PAIR, record, source, number, "pair") for number, record in json_lines(source)]
     except (OSError, UnicodeError) as error:
         raise QueryError(f"{source}: cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            pairs.append(_PAIR.validate_json(line))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "pair"
-            raise QueryError(f"{source}, line {number}: {place}: {first['msg']}") from error
-    return pairs
 
 
 def check_judge(

@@ -27,9 +27,9 @@ from rag_assets.evaluation.judges.judgements import (
     judge_preferences,
     no_progress,
 )
+from rag_assets.evaluation.report import TextTable, amount_text, cell, interval_text
 from rag_assets.evaluation.runs import Evaluation, QuestionResult
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, bootstrap_intervals, holm, wilcoxon
-from rag_assets.evaluation.tables import TextTable, amount_text, cell, interval_text
 
 _LEAST_AGREEMENT = 0.8  # with labels; below it figures are marked as not to be believed
 _MOST_BIAS = 10  # points of 100 by which the order of answers may count

@@ -38,7 +38,6 @@ from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 STEP = "extract_graph"
 CLAIMS_STEP = "extract_claims"
 GLEAN_STEP = "glean_graph"
-STEPS = (STEP, CLAIMS_STEP, GLEAN_STEP)
 
 _ANSWER_TOKENS = 3000
 _SHORTEST_ANSWER_TOKENS = 256
