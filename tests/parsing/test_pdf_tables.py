@@ -85,6 +85,44 @@ def test_merged_cells_are_filled_and_stand_once_in_the_text() -> None:
     assert table.text.splitlines()[:2] == ["name | price", " | net | gross"]
 
 
+SPANNED = {  # a header over two columns of values, and what stands below it
+    "a numbered list": [("chapter", "rule", ""), ("1", "1.1", "Keep them."), ("2", "1.2", "Sort them."), HEAD],
+    "sentences": [
+        ("chapter", "rule", ""),
+        ("login", "first", "Whoever comes from another network is asked for a name and a word, too."),
+        ("login", "second", "After ten words that are wrong nobody of that name is let in for an hour."),
+        HEAD,
+    ],
+    "figures": [("fuel", "price", ""), *((name, "10.3", "MJ/kg") for name in ("wood", "coal", "gas", "oil"))],
+}
+
+
+@pytest.mark.parametrize("name", SPANNED)
+def test_rows_of_values_below_a_header_that_spans_columns_are_no_headers(name: str) -> None:
+    xs = [70.0, 170.0, 270.0, 770.0]
+    drawing = "\n".join(
+        [
+            *(f"70 {842 - y} m 770 {842 - y} l S" for y in (100, 120, 140, 160, 180, 200)),
+            *(f"{x} 742 m {x} 642 l S" for x in (70, 170, 770)),
+            "270 722 m 270 642 l S",
+        ]
+    )
+    texts = [
+        (xs[column] + 5, 114.0 + 20 * row, 10.0, text)
+        for row, cells_of_row in enumerate(SPANNED[name])
+        for column, text in enumerate(cells_of_row)
+        if text
+    ]
+    ((table,),) = read(page(texts, drawing))
+    assert (table.header_row_count, rows(table)[0][1:]) == (1, (SPANNED[name][0][1],) * 2)
+
+
+def test_the_first_full_row_above_figures_names_the_columns() -> None:
+    texts = [("item", "value", "unit"), ("area", "north", "-"), ("use", "water", "-"), ("size", "15,000", "120")]
+    ((table,),) = read(ruled([*texts, ("age", "12", "3"), ("rate", "5", "7")]))
+    assert table.header_row_count == 1
+
+
 def test_lines_of_a_cell_are_joined() -> None:
     ys = [100.0, 120.0, 160.0]
     texts: list[Piece] = [

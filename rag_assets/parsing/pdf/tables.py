@@ -25,6 +25,8 @@ _FRAME_LINES = 5
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
 _NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
+_ITEM_NUMBER = re.compile(r"^\d+(?:[.-]\d+)+\.?$")
+_NAME_CHARS = 40  # of the name of a column
 _YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
 
 
@@ -231,7 +233,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
         count = leading
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
-        count = 1 if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else numeric
+        count = next((number for number, row in enumerate(rows[:numeric], 1) if _is_full(row)), numeric)
     elif figures := _figure_columns(rows):
         stands_out = not any(is_number(rows[0][column]) for column in figures)
         count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
@@ -240,8 +242,9 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
         last = rooms[count - 1]
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
-        groups = len({room for room in last if room >= 0}) < len(last) and count == 1
-        if not (reaches or (groups and not _has_numbers(rows[count]) and leading <= count)):
+        spanning = [room for room in last if room >= 0 and room != last[0]]
+        groups = count == 1 and (len(set(spanning)) < len(spanning) or len(set(last)) == 1) and leading <= count
+        if not (reaches or groups) or not _may_name_columns(rows[count]):
             break
         count += 1
     return count if count < len(rows) else 0
@@ -256,6 +259,16 @@ def _has_numbers(row: Sequence[str]) -> bool:
     """Whether a row holds figures beside its first cell, years aside."""
     cells = [cell for cell in row[1:] if cell]
     return sum(map(is_number, cells)) * 2 > len(cells) > 0
+
+
+def _is_full(row: Sequence[str]) -> bool:
+    """Whether every cell has a text of its own."""
+    return all(row) and len(set(row)) == len(row)
+
+
+def _may_name_columns(row: Sequence[str]) -> bool:
+    """Whether no cell is a figure, a number of a list, or as long as what stands in tables."""
+    return not any(is_number(cell) or _ITEM_NUMBER.match(cell) or len(cell) > _NAME_CHARS for cell in row)
 
 
 def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:
