@@ -5,7 +5,7 @@ never crosses a page, and carries the place that it was taken from.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
@@ -20,6 +20,7 @@ from rag_assets.text.plain import one_line
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
+_SHORT_CHARS = 30  # of a cell that names something
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
 
@@ -171,7 +172,7 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     if not body:
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
-    header, *lines = _lines([columns, *(row.cells for row in body)])
+    header, *lines = _lines([columns, *(row.cells for row in body)], columns)
     header_tokens = tokenizer.count_tokens([header])[0]
     if header_tokens > budget * _HEADER_SHARE:
         header, lines = "", [""] * len(lines)
@@ -192,7 +193,7 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
     unit = replace(unit, header="")
     texts: list[str] = []
     tokens = 0
-    for place, cell in _merged(row.cells):
+    for place, cell in _merged(row.cells, columns):
         prefix = f"{columns[place]}: " if columns and columns[place] else ""
         prefix_tokens = tokenizer.count_tokens([prefix])[0]
         room = max(budget // 2, budget - prefix_tokens - 1)
@@ -214,15 +215,23 @@ def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(" > ".join(dict.fromkeys(filter(None, map(one_line, cells)))) for cells in columns)
 
 
-def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
+def _lines(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[str]:
     """Rows as text in which every cell stands at its place, so that cells of one column can be told.
 
     An empty cell, and one that a merged value spans, is an empty place between ` | `. Places at the end of a row, and
-    those that are empty in all rows, are left out.
+    those that are empty in all rows, are left out; a bar tells a row of one short cell, which heads those below it
+    where columns have names, from a heading above a table.
     """
-    placed = [dict(_merged(cells)) for cells in rows]
+    placed = [dict(_merged(cells, columns)) for cells in rows]
     used = sorted({place for row in placed for place in row})
-    return [" | ".join(row.get(place, "") for place in used if place <= max(row, default=-1)) for row in placed]
+    lines = [" | ".join(row.get(place, "") for place in used if place <= max(row, default=-1)) for row in placed]
+    if not columns or len(used) < 2:
+        return lines
+
+    def heads(line: str, row: Mapping[int, str]) -> bool:
+        return list(row) == used[:1] and len(line) <= _SHORT_CHARS and not _NUMBER.fullmatch(line)
+
+    return [f"{line} |" if heads(line, row) else line for line, row in zip(lines, placed, strict=True)]
 
 
 def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
@@ -231,21 +240,22 @@ def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
     """
     if not columns:
         return line
-    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in _merged(cells))
+    merged = _merged(cells, columns)
+    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged)
     return pairs if not line or len(pairs) < len(line) else line
 
 
-def _merged(cells: Sequence[str]) -> list[tuple[int, str]]:
+def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
     """Places of the cells with text, and their texts; of neighbours that hold the same words, as merged cells do, only
-    the first.
+    the first, but for two short ones in columns of other names.
     """
     merged: list[tuple[int, str]] = []
-    last = ""
-    for place, cell in enumerate(cells):
-        text = one_line(cell)
-        if text and (text != last or _NUMBER.fullmatch(text) or len(text) < 3):
-            merged.append((place, text))
-        last = text
+    for text, run in groupby(enumerate(map(one_line, cells)), key=lambda pair: pair[1]):
+        places = [place for place, _ in run] if text else []
+        names = {columns[place] for place in places} if columns else set()
+        if len(text) >= 3 and not _NUMBER.fullmatch(text):
+            del places[2 if len(places) == len(names) == 2 and len(text) <= _SHORT_CHARS else 1 :]
+        merged += [(place, text) for place in places]
     return merged
 
 

@@ -64,6 +64,36 @@ def test_an_empty_cell_keeps_its_place_where_there_is_no_header() -> None:
     assert chunk.text.splitlines() == ["甲 |  | 1", " | 乙の値", "丙 | 丁の値 | 3"]
 
 
+def test_equal_values_in_columns_of_other_names_both_stand() -> None:
+    names = ["検査区分", "検査区分", "正式名称", "表示名称"]
+    rows = [names, ["血液検査", "血液検査", "総蛋白", "総蛋白"], ["尿検査", "尿検査", "尿糖値", "US"]]
+    [chunk] = chunks(table(rows), size=200)
+    assert chunk.text.splitlines() == [
+        "検査区分 | 正式名称 | 表示名称",
+        "血液検査 | 総蛋白 | 総蛋白",
+        "尿検査 | 尿糖値 | US",
+    ]
+
+
+def test_a_value_over_several_columns_stands_once() -> None:
+    rows = [
+        ["番号", "分類", "表題", "参照先"],
+        ["基盤", "開発標準", "開発標準", "開発標準"],
+        ["1", "変更", "誤記", "なし"],
+    ]
+    [chunk] = chunks(table(rows), size=200)
+    assert chunk.text.splitlines()[1] == "基盤 | 開発標準"
+
+
+def test_a_row_of_one_cell_is_told_from_a_heading() -> None:
+    note = "※ 項目の詳細と編集の仕様は、別に定めるところによる。なお、予備の項目は省く。"
+    rows = [["項目名", "型", "説明"], ["データ部"] * 3, ["顧客名", "X(8)", "氏名"], ["3", "", ""], [note, "", ""]]
+    [chunk] = chunks(table(rows), size=200)
+    assert chunk.text.splitlines() == ["項目名 | 型 | 説明", "データ部 |", "顧客名 | X(8) | 氏名", "3", note]
+    [bare] = chunks(table(rows[1:4], headers=0), size=200)
+    assert bare.text.splitlines()[0] == "データ部"
+
+
 def test_a_sparse_row_names_the_columns_of_its_few_values() -> None:
     columns = [f"列{number}" for number in range(12)]
     [chunk] = chunks(table([columns, [*[""] * 11, "有"]]), size=200)
