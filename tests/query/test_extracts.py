@@ -381,6 +381,20 @@ def test_all_rows_of_a_code_are_listed_with_what_tells_them_apart() -> None:
     assert all(citation.supported for each in said for citation in each.citations)
 
 
+def test_all_rows_with_a_cell_that_is_named_are_listed() -> None:
+    rows = ["大分類 | 小分類 | 機能名", "商品 | カート | カート登録"]
+    rows += [f"マイページ | 支払い情報 | 支払い情報{each}" for each in ("表示", "登録", "編集", "削除")]
+    said, answers = extracts([Ask("マイページの機能一覧")], [source("\n".join(rows))])
+    assert answers
+    assert [each.text for each in said] == [f"機能名: 支払い情報{each}" for each in ("表示", "登録", "編集", "削除")]
+
+
+def test_a_row_of_one_cell_heads_the_rows_below_it_and_ends_no_table() -> None:
+    table = "No | 項目 | 説明\nヘッダ部 |\n1 | 予備 | 空白を設定する\nデータ部 |\n2 | 予備 | ゼロを設定する"
+    (first, *_) = quoted("データ部の予備の説明は？", table)
+    assert first.text == "No: 2 | 項目: 予備 | 説明: ゼロを設定する"
+
+
 def test_what_was_asked_before_weighs_less_than_the_question() -> None:
     text = "振込完了のお知らせのメールはM1である。配信の頻度は5分毎である。"
     (first, *_) = extracts([Ask("配信の頻度は？", context="振込完了のお知らせメール")], [source(text)])[0]
@@ -452,6 +466,7 @@ def test_what_is_to_be_explained_is_explained(question: str, text: str) -> None:
     [
         ("APIは1分あたり何回まで呼び出せますか", "APIの呼び出しの上限に一時的に到達した場合は、十分に待って呼び出す。"),
         ("動作に必要なメモリは何GBですか", "動作に必要なメモリは Windows 10 と 11 で異なる。"),
+        ("会の年会費はいくらですか", "会の年会費の扱いは、役割ごとに円滑に決める。"),
         ("振込できる金額の上限はいくらですか", "振込できる金額の上限は振込元口座番号（1）により異なる。"),
         ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限を超えた場合はエラーとする。"),
     ],
@@ -467,6 +482,7 @@ def test_words_that_look_like_figures_are_none(question: str, text: str) -> None
         ("動作に必要なメモリは何GBですか", "動作に必要なメモリは8ギガバイトである。"),
         ("ディスク容量は何MBですか", "ディスク容量は1GBである。"),
         ("利用料金はいくらですか", "利用料金は5万元である。"),
+        ("手数料はいくらですか", "手数料は代金の3割である。"),
         ("待機時間は何分ですか", "待機時間は十分とする。"),
         ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限は設けない。"),
     ],

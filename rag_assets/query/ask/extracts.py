@@ -347,17 +347,28 @@ def _best_candidates(
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
+    """Where several things are asked for, the rows of the page with the code of the best, or with the cell of it that
+    the question names, and what tells them apart.
+    """
     codes = {term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER} & best.own
     headers = [header for header, _ in best.statement.cells]
-    if not asked.wanted.several or not codes or not any(headers):
+    folded = fold_name(asked.text)
+    named = {
+        place: value for place, (_, value) in enumerate(best.statement.cells) if is_named(folded, fold_name(value))
+    }
+    if not asked.wanted.several or not (codes or named) or not any(headers):
         return []
+
+    def belongs(each: _Candidate) -> bool:
+        cells = each.statement.cells
+        return codes <= each.own if codes else all(cells[place][1] == value for place, value in named.items())
+
     rows = [
         each
         for each in candidates
         if each.source.page_id == best.source.page_id
-        and codes <= each.own
         and [header for header, _ in each.statement.cells] == headers
+        and belongs(each)
     ]
     rows = list({each.statement.text: each for each in rows}.values())
     if len(rows) < _LEAST_ROWS:

@@ -137,15 +137,15 @@ class _StatementReader:
         lines = list(_join_open_lines(lines))
         for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
             self.following = (following[0], following[1])
-            pair = _PAIR.match(line) if _CELL not in line else None
+            pair = _PAIR.match(line) if not _is_row(line) else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
-            connection = _CONNECTION.fullmatch(line) if _CELL not in line else None
+            connection = _CONNECTION.fullmatch(line) if not _is_row(line) else None
             if connection is not None and len(line) <= STATEMENT_CHARS:
                 yield Statement(
                     line, StatementKind.CONNECTION, self._context, ((connection["start"], connection["end"]),)
                 )
-            elif _CELL in line:
+            elif _is_row(line):
                 yield from self._row(line)
             elif pair is not None and len(line) <= STATEMENT_CHARS:
                 self.record.append((pair["label"], pair["value"]))
@@ -185,6 +185,9 @@ class _StatementReader:
     def _row(self, line: str) -> Iterator[Statement]:
         self._gather(line)
         values = [value.strip() for value in _CELL_END.split(line)]
+        if values[0] and not any(values[1:]):  # it heads the rows below it
+            self.item = values[0]
+            return
         pairs = [_PAIR.match(value) for value in values]
         if sum(pair is not None for pair in pairs) * 2 > len(values):
             cells = [
@@ -243,11 +246,11 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
     """Lines, each that ends with a comma together with the next one, where that is no item or row."""
     open_line = ""
     for line in lines:
-        if open_line and (_CELL in line or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
+        if open_line and (_is_row(line) or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
             yield open_line
             open_line = ""
         open_line += line
-        if _CELL in line or not _GOES_ON.search(line):
+        if _is_row(line) or not _GOES_ON.search(line):
             yield open_line
             open_line = ""
     if open_line:
@@ -257,6 +260,10 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
 def _announces(sentence: str) -> bool:
     """Whether a sentence points to what follows it."""
     return bool(_ANNOUNCES.search(sentence) or _POINTS.search(sentence))
+
+
+def _is_row(line: str) -> bool:
+    return _CELL in line or line.endswith(_CELL.rstrip())
 
 
 def _is_heading(line: str) -> bool:

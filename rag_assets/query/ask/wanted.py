@@ -98,7 +98,8 @@ _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
 )
 _MONEY = re.compile(
-    r"円|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
+    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
+    r"|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
     re.IGNORECASE,
 )
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
