@@ -19,6 +19,7 @@ from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import Ask, extracts, listed
+from rag_assets.query.ask.statements import statements
 from rag_assets.query.results import Citation, Hit
 
 
@@ -228,6 +229,9 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
         ("受付の窓口が開くのは何時ですか", "受付の窓口は月に3回開く。"),
         ("How long is a token valid?", "A token is valid in 3 services."),
+        ("アームは何グラムまで持ち上げられますか", "アームは起動してから静かに持ち上げられる。"),
+        ("What radio frequency does the transmitter use?", "The transmitter sends on our radio frequency."),
+        ("投稿できる動画の再生時間を教えてください", "動画は地図の上に投稿できる。"),
         ("作業部会の会費って年間いくら？", "作業部会の会費と年間の予定 <https://example.com/%E7%B4-202103>"),
     ],
 )
@@ -244,6 +248,12 @@ def test_a_code_or_a_number_of_another_thing_is_no_amount(question: str, text: s
             "30",
         ),
         ("受付の窓口が開くのは何時ですか", "受付の窓口は9:30に開く。", "9:30"),
+        (
+            "目次で通知アプリのテストケースは何件ですか",
+            "目次\nNo | シート名 | テストケース数\n1 | 通知アプリ | 22",
+            "22",
+        ),
+        ("アームは何グラムまで持ち上げられますか", "アームは150グラムまで持ち上げられる。", "150"),
         ("How long is the field atenabango?", "field | name | length\n3 | atenabango | 15", "15"),
     ],
 )
@@ -268,6 +278,32 @@ def test_a_line_that_ends_with_a_comma_goes_on() -> None:
     sentences, answers = extracts([Ask("条件が「両立する」とはどういう意味ですか")], [source(text)])
     assert answers
     assert "同時に満たす" in sentences[0].text
+
+
+def test_a_line_that_was_broken_within_its_sentence_goes_on() -> None:
+    broken = "ご質問の場合、二つの品を一度に買った取引となりますので、特例の\n対象とはなりません。"
+    text = f"{broken}\n判定の単位について\n一回の取引による。"
+    (first, *_) = quoted("二つの品を一度に買った取引は特例の対象になりますか", text)
+    assert first.text.endswith("特例の対象とはなりません。")
+
+
+def test_contents_of_one_line_state_nothing() -> None:
+    contents = "入力の項目 p.2 出力の項目 p.5 ツールの起動 p.11 結果の表示 p.14"
+    assert statements(f"{contents}\n入力の項目は五つある。")[0].text == "入力の項目は五つある。"
+
+
+@pytest.mark.parametrize(
+    ("question", "named", "other"),
+    [
+        ("2018年2月20日に何が変わりましたか", "2018-02-20 | 削除 | 旧いシート", "2018-03-01 | 追加 | 新しいシート"),
+        ("第1.2.0版で何を変えましたか", "1.2.0 | 変更 | 版を下げた", "1.1.0 | 変更 | 版を上げた"),
+    ],
+)
+def test_a_date_or_a_version_of_the_question_must_stand_in_the_evidence(question: str, named: str, other: str) -> None:
+    sentences, answers = extracts([Ask(question)], [source(f"版と日付 | 変更 | 内容\n{other}\n{named}")])
+    assert answers
+    assert named.split(" | ")[2] in sentences[0].text
+    assert not extracts([Ask(question)], [source(f"版と日付 | 変更 | 内容\n{other}")])[1]
 
 
 def test_the_row_of_a_quoted_cell_comes_first() -> None:

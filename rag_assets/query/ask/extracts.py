@@ -16,6 +16,7 @@ asks for (`rag_assets.query.ask.wanted`).
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -90,7 +91,7 @@ _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is 
 _SURE = 0.72  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
-_LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
+_LACKING_QUOTED = 0.5  # taken off where quoted words of the question stand nowhere in the passage
 _LACKING_WORD = 0.25  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
@@ -99,6 +100,9 @@ _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
+_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
+_NUMBERED_PARTS = re.compile(r"(?<![\w.])(?:[vV](?:er\.?)?\s?)?(\d+(?:\.\d+)+)(?![\w]|\.\d)")  # as of a version
+_EXACT = re.compile(r"\d+(?:[.-]\d+)+")
 _CELL = " | "
 
 
@@ -256,7 +260,7 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
     terms = own | _terms(ask.context)
     held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
     weights = {
-        term: _WEIGHTS[kind_of(term)] * (math.log((1 + len(candidates)) / (1 + held[term])) + _COMMON)
+        term: _WEIGHTS[_kind(term)] * (math.log((1 + len(candidates)) / (1 + held[term])) + _COMMON)
         for term in sorted(terms)
     }
     of_own, of_context = (sum(weights[term] for term in part) for part in (own, terms - own))
@@ -350,7 +354,7 @@ def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequenc
     """Where several things are asked for, the rows of the page with the code of the best, or with the cell of it that
     the question names, and what tells them apart.
     """
-    codes = {term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER} & best.own
+    codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
     headers = [header for header, _ in best.statement.cells]
     folded = fold_name(asked.text)
     named = {
@@ -397,7 +401,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
-    identifiers = [term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER]
+    identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in asked.quoted)
     lacks = any(term not in held for term in identifiers)
     lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
@@ -483,4 +487,11 @@ def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Se
 
 
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(query_terms(text).split())
+    """The terms of a text; dates in one form, and numbers of several parts, are terms of their own."""
+    plain = unicodedata.normalize("NFKC", text)
+    dates = {f"{year}-{int(month)}-{int(day)}" for year, month, day in _DATE.findall(plain)}
+    return frozenset(query_terms(text).split()) | dates | set(_NUMBERED_PARTS.findall(plain))
+
+
+def _kind(term: str) -> TermKind:
+    return TermKind.IDENTIFIER if _EXACT.fullmatch(term) else kind_of(term)

@@ -35,6 +35,8 @@ _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose bla
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
+_BROKEN = re.compile("(?:[のをにがでもへとやし]|(?<!と)は|(?<!につい)て)$")  # a line that ends within its sentence
+_BROKEN_CHARS = 15  # from which it may be one: shorter ones are headings
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
@@ -43,7 +45,9 @@ _ANNOUNCES = re.compile(
 _POINTS = re.compile(
     r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE
 )  # to items, where they follow
-_LEADER = re.compile(r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)")  # of a table of contents
+_LEADER = re.compile(
+    r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|(?:\bp\.\s?\d+\b.*){3}"
+)  # of a table of contents
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
@@ -243,14 +247,15 @@ class _StatementReader:
 
 
 def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Lines, each that ends with a comma together with the next one, where that is no item or row."""
+    """Lines, each that ends with a comma or was broken together with the next one, where that is no item or row."""
     open_line = ""
     for line in lines:
         if open_line and (_is_row(line) or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
             yield open_line
             open_line = ""
         open_line += line
-        if _is_row(line) or not _GOES_ON.search(line):
+        is_broken = len(line) >= _BROKEN_CHARS and _BROKEN.search(line)
+        if _is_row(line) or not (is_broken or _GOES_ON.search(line)):
             yield open_line
             open_line = ""
     if open_line:

@@ -16,8 +16,8 @@ from rag_assets.text.language import is_japanese
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
-    "(?:amount|capacity|code|cost|date|fee|id|length|limit|number|percentage|price|range|rate|revenue|size|sum|temperature"
-    "|total|year)"
+    "(?:amount|capacity|code|cost|count|date|depth|distance|duration|fee|frequency|height|id|length|limit|number|percentage"
+    "|port|price|range|rate|resolution|revenue|score|size|speed|sum|temperature|total|voltage|weight|width|year)"
 )
 _PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
 _FIGURE_ASKED = re.compile(
@@ -27,8 +27,11 @@ _FIGURE_ASKED = re.compile(
     re.IGNORECASE,
 )
 _AMOUNT_ASKED = re.compile(
-    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]|バイト|メートル|パーセント|キロ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
-    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
+    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]"
+    "|(?:キロ|ミリ|センチ|メガ|ギガ)?(?:グラム|メートル|リットル|トン|ワット|ボルト|アンペア|ヘルツ|バイト|ビット)"
+    "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|割合|上限|下限|時間|サイズ|容量|重さ|重量|長さ|高さ|距離|温度|速度|周波数|面積|(?:人|件|回|枚|文字|桁)数)"
+    "(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
 )
 _UNIT_ASKED = re.compile(
     r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前|お)|秒|[KMGT]?B)"
@@ -121,6 +124,8 @@ _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
 _BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
+_NUMBER_OF = re.compile(r"(?<![変関係指複整少小分引因桁字])数$")  # as of テストケース数, which are counted
+_COUNTED = frozenset({"件", "個", "台", "枚", "箇所", "種類"})
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
@@ -291,7 +296,9 @@ def _counts(statement: Statement, unit: str) -> bool:
             rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
         )
         or any(
-            (unit in header or _COUNT.search(header)) and NUMBERED.search(value) for header, value in statement.cells
+            (unit in header or _COUNT.search(header) or (unit in _COUNTED and _NUMBER_OF.search(header)))
+            and NUMBERED.search(value)
+            for header, value in statement.cells
         )
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )
