@@ -79,6 +79,17 @@ def check_routes(client: TestClient, run_id: str, other: str) -> None:
         assert response.status_code == status, response.text
 
 
+def test_a_server_of_definitions_loads_those_of_a_question_set(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text(f"{question_line(QUESTIONS[0])}\n", encoding="utf-8")
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    repository = build_definitions(HomeResource(load_settings(home=home.path))).get_repository_def()
+    repository.load_all_definitions()
+    assert {"evaluation", "train_ranking", "train_rewriter"} <= {job.name for job in repository.get_all_jobs()}
+
+
 def test_runs_of_gate_job_and_command_stand_in_tables_with_intervals(
     measured: Home, monkeypatch: pytest.MonkeyPatch, make_client: MakeClient
 ) -> None:
