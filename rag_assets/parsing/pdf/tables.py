@@ -231,7 +231,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
     numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
     if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
-        count = leading
+        count = next((number for number in range(1, leading) if _holds_values(rows[number])), leading)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
         count = next((number for number, row in enumerate(rows[:numeric], 1) if _is_full(row)), numeric)
     elif figures := _figure_columns(rows):
@@ -244,7 +244,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
         spanning = [room for room in last if room >= 0 and room != last[0]]
         groups = count == 1 and (len(set(spanning)) < len(spanning) or len(set(last)) == 1) and leading <= count
-        if not (reaches or groups) or not _may_name_columns(rows[count]):
+        if not (reaches or groups) or _holds_values(rows[count]) or any(map(is_number, rows[count])):
             break
         count += 1
     return count if count < len(rows) else 0
@@ -266,9 +266,9 @@ def _is_full(row: Sequence[str]) -> bool:
     return all(row) and len(set(row)) == len(row)
 
 
-def _may_name_columns(row: Sequence[str]) -> bool:
-    """Whether no cell is a figure, a number of a list, or as long as what stands in tables."""
-    return not any(is_number(cell) or _ITEM_NUMBER.match(cell) or len(cell) > _NAME_CHARS for cell in row)
+def _holds_values(row: Sequence[str]) -> bool:
+    """Whether a cell is a number of a list, or longer than the name of a column."""
+    return any(_ITEM_NUMBER.match(cell) or len(cell) > _NAME_CHARS for cell in row)
 
 
 def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:
