@@ -242,7 +242,7 @@ def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
         return line
     merged = _merged(cells, columns)
     pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged)
-    return pairs if not line or len(pairs) < len(line) else line
+    return pairs if not line or (len(pairs) < len(line) and not line.endswith(" |")) else line
 
 
 def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
@@ -250,11 +250,13 @@ def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str
     the first, but for two short ones in columns of other names.
     """
     merged: list[tuple[int, str]] = []
+    is_one = len({*map(one_line, cells)} - {""}) == 1
     for text, run in groupby(enumerate(map(one_line, cells)), key=lambda pair: pair[1]):
         places = [place for place, _ in run] if text else []
         names = {columns[place] for place in places} if columns else set()
         if len(text) >= 3 and not _NUMBER.fullmatch(text):
-            del places[2 if len(places) == len(names) == 2 and len(text) <= _SHORT_CHARS else 1 :]
+            are_two = len(places) == len(names) == 2 and len(text) <= _SHORT_CHARS and not is_one
+            del places[2 if are_two else 1 :]
         merged += [(place, text) for place in places]
     return merged
 

@@ -108,6 +108,7 @@ _HTML_START = re.compile(
 )
 _XML_START = re.compile(rb"\s*<\?xml\b")
 _CONTENT_TYPES_BYTES = 1 << 20
+_OVERRIDE = re.compile(rb"<(?:\w+:)?Override\b[^>]*>")
 _MAIL_HEADER = re.compile(rb"([!-9;-~]+):|[ \t]")
 _MAIL_ROUTES = {b"to", b"cc", b"bcc", b"received", b"return-path", b"delivered-to"}
 _MAIL_FACTS = {b"date", b"subject", b"message-id", b"mime-version"}
@@ -217,9 +218,11 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
             mime_type = _read_entry(archive, "mimetype")
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError):
         names, types, mime_type = data, b"", b""
-    for marker, document_format in _CONTENT_TYPES:
-        if marker.lower() in types.lower():
-            return _supported(document_format)
+    parts = b"".join(_OVERRIDE.findall(types))  # a type by extension may be of no part at all
+    for declared in (parts.lower(), types.lower()):
+        for marker, document_format in _CONTENT_TYPES:
+            if marker.lower() in declared:
+                return _supported(document_format)
     if b"opendocument.spreadsheet" in mime_type:
         return _supported(DocumentFormat.ODS)
     for marker, name, description in _ZIP_MIME_TYPES:

@@ -85,6 +85,11 @@ def test_a_value_over_several_columns_stands_once() -> None:
     assert chunk.text.splitlines()[1] == "基盤 | 開発標準"
 
 
+def test_a_section_row_of_a_table_of_two_columns_stands_once() -> None:
+    [chunk] = chunks(table([["項目名", "設定値"], ["認証の設定", "認証の設定"], ["ポート番号", "8080"]]))
+    assert chunk.text.splitlines() == ["項目名 | 設定値", "認証の設定 |", "ポート番号 | 8080"]
+
+
 def test_a_row_of_one_cell_is_told_from_a_heading() -> None:
     note = "※ 項目の詳細と編集の仕様は、別に定めるところによる。なお、予備の項目は省く。"
     rows = [["項目名", "型", "説明"], ["データ部"] * 3, ["顧客名", "X(8)", "氏名"], ["3", "", ""], [note, "", ""]]

@@ -103,3 +103,10 @@ def test_many_comments_do_not_slow_the_search_for_html() -> None:
     began = time.monotonic()
     detect_format(b"<!-- a -->\n" * 2000 + b"hello", "a.txt")
     assert time.monotonic() - began < 2
+
+
+def test_a_type_by_extension_that_no_part_has_does_not_decide() -> None:
+    binary = "application/vnd.ms-excel.sheet.binary.macroEnabled.main"
+    workbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+    types = f'<Default Extension="bin" ContentType="{binary}"/><Override ContentType="{workbook}"/>'
+    assert detect_format(zipped({"[Content_Types].xml": f"<Types>{types}</Types>"}), "a.xlsx").name == "xlsx"

@@ -117,6 +117,21 @@ def test_rows_of_values_below_a_header_that_spans_columns_are_no_headers(name: s
     assert (table.header_row_count, rows(table)[0][1:]) == (1, (SPANNED[name][0][1],) * 2)
 
 
+@pytest.mark.parametrize("names", [("1st", "2nd"), ("1Q", "2Q"), ("first", "second")])
+def test_a_second_row_that_names_columns_of_figures_is_a_header(names: tuple[str, str]) -> None:
+    drawing = "\n".join(
+        [
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in (100, 140, 160, 180)),
+            f"170 {842 - 120} m 370 {842 - 120} l S",
+            *(f"{x} 742 m {x} 662 l S" for x in (70, 170, 370)),
+            "270 722 m 270 662 l S",
+        ]
+    )
+    texts = [("pupil", "score", ""), ("", *names), ("Ann", "71", "82"), ("Bob", "65", "90")]
+    ((table,),) = read(page(cells(texts), drawing))
+    assert (table.header_row_count, rows(table)[1]) == (2, ("pupil", *names))
+
+
 def test_the_first_full_row_above_figures_names_the_columns() -> None:
     texts = [("item", "value", "unit"), ("area", "north", "-"), ("use", "water", "-"), ("size", "15,000", "120")]
     ((table,),) = read(ruled([*texts, ("age", "12", "3"), ("rate", "5", "7")]))

@@ -26,6 +26,7 @@ _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
 _NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
 _ITEM_NUMBER = re.compile(r"^\d+(?:[.-]\d+)+\.?$")
+_COUNTED = re.compile(r"第?\s*\d+\s*(?:月|回目?|年度?|期|日|週|次|号|組|班|[Qq]|st|nd|rd|th)")  # in names of columns
 _NAME_CHARS = 40  # of the name of a column
 _YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
 
@@ -231,7 +232,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
     numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
     if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
-        count = next((number for number in range(1, leading) if _holds_values(rows[number])), leading)
+        count = next((number for number in range(1, leading) if _is_listed(rows[number])), leading)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
         count = next((number for number, row in enumerate(rows[:numeric], 1) if _is_full(row)), numeric)
     elif figures := _figure_columns(rows):
@@ -242,9 +243,9 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
         last = rooms[count - 1]
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
-        spanning = [room for room in last if room >= 0 and room != last[0]]
+        spanning = [room for room in last if room >= 0 and (room != last[0] or rows[count - 1][0])]
         groups = count == 1 and (len(set(spanning)) < len(spanning) or len(set(last)) == 1) and leading <= count
-        if not (reaches or groups) or _holds_values(rows[count]) or any(map(is_number, rows[count])):
+        if not (reaches or groups) or _holds_values(rows[count]):
             break
         count += 1
     return count if count < len(rows) else 0
@@ -267,7 +268,11 @@ def _is_full(row: Sequence[str]) -> bool:
 
 
 def _holds_values(row: Sequence[str]) -> bool:
-    """Whether a cell is a number of a list, or longer than the name of a column."""
+    """Whether a cell is a figure, which 1月 or 1st are not, a number of a list, or longer than the name of a column."""
+    return _is_listed(row) or any(is_number(cell) and not _COUNTED.fullmatch(cell) for cell in row)
+
+
+def _is_listed(row: Sequence[str]) -> bool:
     return any(_ITEM_NUMBER.match(cell) or len(cell) > _NAME_CHARS for cell in row)
 
 

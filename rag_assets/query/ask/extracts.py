@@ -1,10 +1,11 @@
 """An answer without a language model: what the passages found state that answers the question, as it stands there.
 
 Each statement of the passages is weighed by the terms of the question that it holds or stands under (headings, header,
-title, place), identifiers and rare terms most; what it says itself counts beyond what its document is named. The best
-are compared with the question by meaning, too, where there is an embedder. Of a question for one thing the best one is
-said, with others that are nearly as good; of one for several, or for a list, more. A row is said with its header, of a
-wide one the cells that the question names; it comes first where it has a value under the very label that is asked for.
+title, place), identifiers and rare terms most; what it says itself counts beyond what its document is named, or calls
+itself. The best are compared with the question by meaning, too, where there is an embedder. Of a question for one thing
+the best one is said, with others that are nearly as good; of one for several, or for a list, more. A row is said with
+its header, of a wide one the cells that the question names; it comes first where it has a value under the very label
+that is asked for.
 
 A statement is taken for an answer where it comes near enough, and the identifiers of the question stand in it or above
 it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks
@@ -95,14 +96,22 @@ _LACKING_QUOTED = 0.5  # taken off where quoted words of the question stand nowh
 _LACKING_WORD = 0.25  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
+_REPEATING = 0.3  # taken off where the best statement says hardly anything but what was asked
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
 _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
-_NUMBERED_PARTS = re.compile(r"(?<![\w.])(?:[vV](?:er\.?)?\s?)?(\d+(?:\.\d+)+)(?![\w]|\.\d)")  # as of a version
-_EXACT = re.compile(r"\d+(?:[.-]\d+)+")
+_VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
+_OWN_NAME = re.compile(  # as in the title block of a document
+    r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
+    r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
+    re.IGNORECASE,
+)
+_FIRST_PASSAGE = re.compile(r"#1\.0$")
+_TITLE_CHARS = 60
+_NO_TITLE = re.compile(r" \| |[。.:]$")
 _CELL = " | "
 
 
@@ -192,7 +201,8 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         Statements, part by part, the best first, and whether they may answer: not where they are only near to the
         question.
     """
-    candidates = [each for source in sources for each in _candidates(source)]
+    names = _own_names(sources)
+    candidates = [each for source in sources for each in _candidates(source, names[source.document_id])]
     said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
     sureness = []
@@ -247,8 +257,20 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
     return named or candidates
 
 
-def _candidates(source: Source) -> list[_Candidate]:
-    named = _terms(f"{source.title} {source.citation}")
+def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
+    """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
+    found: dict[str, str] = {}
+    for each in sources:
+        text = unicodedata.normalize("NFKC", each.whole_text)
+        first = next((line for line in map(one_line, text.splitlines()) if line), "")
+        is_title = _FIRST_PASSAGE.search(each.chunk_id) and len(first) <= _TITLE_CHARS and not _NO_TITLE.search(first)
+        names = [*_OWN_NAME.findall(text), *([first] if is_title else [])]
+        found[each.document_id] = " ".join([found.get(each.document_id, ""), *names])
+    return {document: _terms(text) for document, text in found.items()}
+
+
+def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Candidate]:
+    named = _terms(f"{source.title} {source.citation}") | names
     return [
         _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
         for each in statements(source.whole_text)
@@ -351,28 +373,17 @@ def _best_candidates(
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with the code of the best, or with the cell of it that
-    the question names, and what tells them apart.
-    """
+    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
     codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
     headers = [header for header, _ in best.statement.cells]
-    folded = fold_name(asked.text)
-    named = {
-        place: value for place, (_, value) in enumerate(best.statement.cells) if is_named(folded, fold_name(value))
-    }
-    if not asked.wanted.several or not (codes or named) or not any(headers):
+    if not asked.wanted.several or not codes or not any(headers):
         return []
-
-    def belongs(each: _Candidate) -> bool:
-        cells = each.statement.cells
-        return codes <= each.own if codes else all(cells[place][1] == value for place, value in named.items())
-
     rows = [
         each
         for each in candidates
         if each.source.page_id == best.source.page_id
+        and codes <= each.own
         and [header for header, _ in each.statement.cells] == headers
-        and belongs(each)
     ]
     rows = list({each.statement.text: each for each in rows}.values())
     if len(rows) < _LEAST_ROWS:
@@ -419,6 +430,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
         - _LACKING_QUOTED * lacks_quoted
         - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
+        - _REPEATING * (asked.repeats(best) and best.statement.kind is not StatementKind.CONNECTION)
     )
 
 
@@ -487,11 +499,13 @@ def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Se
 
 
 def _terms(text: str) -> frozenset[str]:
-    """The terms of a text; dates in one form, and numbers of several parts, are terms of their own."""
+    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
     plain = unicodedata.normalize("NFKC", text)
-    dates = {f"{year}-{int(month)}-{int(day)}" for year, month, day in _DATE.findall(plain)}
-    return frozenset(query_terms(text).split()) | dates | set(_NUMBERED_PARTS.findall(plain))
+    dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in _DATE.findall(plain)}
+    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(_DATE.sub(" ", plain)))
 
 
 def _kind(term: str) -> TermKind:
-    return TermKind.IDENTIFIER if _EXACT.fullmatch(term) else kind_of(term)
+    if _DATE.match(term):
+        return TermKind.WORD
+    return TermKind.IDENTIFIER if _VERSION.fullmatch(term) else kind_of(term)

@@ -35,8 +35,6 @@ _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose bla
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
-_BROKEN = re.compile("(?:[のをにがでもへとやし]|(?<!と)は|(?<!につい)て)$")  # a line that ends within its sentence
-_BROKEN_CHARS = 15  # from which it may be one: shorter ones are headings
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
@@ -189,8 +187,14 @@ class _StatementReader:
     def _row(self, line: str) -> Iterator[Statement]:
         self._gather(line)
         values = [value.strip() for value in _CELL_END.split(line)]
-        if values[0] and not any(values[1:]):  # it heads the rows below it
-            self.item = values[0]
+        if values[0] and not any(values[1:]):
+            if not self.widest:  # of no table
+                yield from self._heading(values[0])
+            elif _CELL in self.following[0]:  # it heads the rows below it
+                self.item = values[0]
+            else:
+                only = (self.header[0] if self.header else "", values[0])
+                yield Statement(values[0], StatementKind.ROW, self._context, (only,))
             return
         pairs = [_PAIR.match(value) for value in values]
         if sum(pair is not None for pair in pairs) * 2 > len(values):
@@ -247,15 +251,14 @@ class _StatementReader:
 
 
 def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Lines, each that ends with a comma or was broken together with the next one, where that is no item or row."""
+    """Lines, each that ends with a comma together with the next one, where that is no item or row."""
     open_line = ""
     for line in lines:
         if open_line and (_is_row(line) or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
             yield open_line
             open_line = ""
         open_line += line
-        is_broken = len(line) >= _BROKEN_CHARS and _BROKEN.search(line)
-        if _is_row(line) or not (is_broken or _GOES_ON.search(line)):
+        if _is_row(line) or not _GOES_ON.search(line):
             yield open_line
             open_line = ""
     if open_line:

@@ -16,8 +16,8 @@ from rag_assets.text.language import is_japanese
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
-    "(?:amount|capacity|code|cost|count|date|depth|distance|duration|fee|frequency|height|id|length|limit|number|percentage"
-    "|port|price|range|rate|resolution|revenue|score|size|speed|sum|temperature|total|voltage|weight|width|year)"
+    "(?:amount|capacity|code|cost|count|date|depth|fee|frequency|height|id|length|limit|number|percentage|price|range|rate"
+    "|revenue|size|speed|sum|temperature|total|voltage|width|year)"
 )
 _PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
 _FIGURE_ASKED = re.compile(
@@ -30,7 +30,7 @@ _AMOUNT_ASKED = re.compile(
     "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]"
     "|(?:キロ|ミリ|センチ|メガ|ギガ)?(?:グラム|メートル|リットル|トン|ワット|ボルト|アンペア|ヘルツ|バイト|ビット)"
     "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
-    "|どのくらい|どれくらい|(?:額|料金|費用|価格|割合|上限|下限|時間|サイズ|容量|重さ|重量|長さ|高さ|距離|温度|速度|周波数|面積|(?:人|件|回|枚|文字|桁)数)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|割合|上限|下限|(?:再生|録画|録音|処理|応答|待機|待ち|所要|保持|有効)時間|容量|重さ|重量|長さ|高さ|距離|温度|周波数|面積|(?:人|件|回|枚|文字|桁)数)"
     "(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
 )
 _UNIT_ASKED = re.compile(
@@ -47,9 +47,9 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
-    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
+    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限|即時|直ちに|随時|常時|終日|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
     r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
-    r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
+    r"|thousand|million|half|once|twice|double|every|hourly|nightly|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
@@ -124,8 +124,6 @@ _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
 _BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
-_NUMBER_OF = re.compile(r"(?<![変関係指複整少小分引因桁字])数$")  # as of テストケース数, which are counted
-_COUNTED = frozenset({"件", "個", "台", "枚", "箇所", "種類"})
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
@@ -296,9 +294,7 @@ def _counts(statement: Statement, unit: str) -> bool:
             rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
         )
         or any(
-            (unit in header or _COUNT.search(header) or (unit in _COUNTED and _NUMBER_OF.search(header)))
-            and NUMBERED.search(value)
-            for header, value in statement.cells
+            (unit in header or _COUNT.search(header)) and NUMBERED.search(value) for header, value in statement.cells
         )
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )

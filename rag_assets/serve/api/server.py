@@ -7,9 +7,11 @@ up its own. What stays out: bodies of requests, which the guard reads (`rag_asse
 """
 
 import asyncio
+import re
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +27,7 @@ from rag_assets.serve.telemetry import log_to_stderr
 _GRACE_SECONDS = 10
 _BACKLOG = 2048
 _IDLE_SECONDS = 30  # that a connection is kept without a request
+_HEAD_END = re.compile(rb"\n\r?\n")
 _LOOK_SECONDS = 1.0
 _CLOSING = b"connection: close\r\ncontent-length: 0\r\n\r\n"
 _REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\n" + _CLOSING
@@ -129,8 +132,7 @@ class _Connection(H11Protocol):
         head = self.conn.trailing_data[0] + data
         if len(head) <= self._limits.header_bytes:
             return False
-        start = head[: self._limits.header_bytes]
-        return b"\r\n\r\n" not in start and b"\n\n" not in start
+        return _HEAD_END.search(head[: self._limits.header_bytes]) is None
 
     def _make_room(self) -> bool:
         """Cut off the oldest other connection that serves no request."""
@@ -223,7 +225,8 @@ def announce(opened: socket.socket, say: Callable[[str], None], path: str = "") 
     address = address_of(opened) + path
 
     def ready(problem: str | None) -> None:
-        opened.listen(_BACKLOG)  # who comes from now on waits until the server accepts
+        with suppress(OSError):  # it was closed: the server ends
+            opened.listen(_BACKLOG)  # who comes from now on waits until the server accepts
         say(address if problem is None else f"{address} ({problem})")
 
     return ready
