@@ -185,12 +185,14 @@ class _StatementReader:
             self.record = []
 
     def _row(self, line: str) -> Iterator[Statement]:
-        self._gather(line)
         values = [value.strip() for value in _CELL_END.split(line)]
-        if values[0] and not any(values[1:]):
-            if not self.widest:  # of no table
-                yield from self._heading(values[0])
-            elif _CELL in self.following[0]:  # it heads the rows below it
+        is_alone = bool(values[0]) and not any(values[1:])
+        if is_alone and not self.widest:  # of no table
+            yield from self._heading(line)
+            return
+        self._gather(line)
+        if is_alone:
+            if _CELL in self.following[0]:  # it heads the rows below it
                 self.item = values[0]
             else:
                 only = (self.header[0] if self.header else "", values[0])
