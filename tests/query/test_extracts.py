@@ -279,6 +279,8 @@ def test_a_line_that_ends_with_a_comma_goes_on() -> None:
 def test_contents_of_one_line_state_nothing() -> None:
     contents = "入力の項目 p.2 出力の項目 p.5 ツールの起動 p.11 結果の表示 p.14"
     assert statements(f"{contents}\n入力の項目は五つある。")[0].text == "入力の項目は五つある。"
+    referring = "See p. 12 for setup, p. 14 for limits, p. 17 for names and p. 20 for errors: the limit is 10 users."
+    assert "limit is 10 users" in statements(referring)[-1].text
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ _ANNOUNCES = re.compile(
 _POINTS = re.compile(
     r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE
 )  # to items, where they follow
-_LEADER = re.compile(
-    r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|(?:\bp\.\s?\d+\b.*){3}"
-)  # of a table of contents
+_LEADER = re.compile(  # of a table of contents
+    r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
+)
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
