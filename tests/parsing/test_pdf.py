@@ -510,3 +510,55 @@ def test_a_numbered_heading_in_the_type_of_the_text_stands_by_itself() -> None:
 def test_a_line_that_goes_on_is_no_heading(first: str, second: str) -> None:
     (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
     assert [block.text for block in page_read.blocks] == [first + second]
+
+
+PROSE = "本文は行の端まで書かれ、どの文字のところでも折り返されるものとし、続きは次の行に置く"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("スター型構成", f"遠隔地同士の通信が少ない場合に適する。{PROSE}"),
+        ("改修の範囲を広げたこと", f"SD-WAN製品を用いる場合には機器ごとに設定する。{PROSE}"),
+        ("【出典】", f"「津波浸水想定区域」は県が公開する図による。{PROSE}"),
+    ],
+)
+def test_a_japanese_line_that_the_next_would_have_filled_ends_its_paragraph(first: str, second: str) -> None:
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
+    assert [block.text for block in page_read.blocks] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("通信が多いときは、", f"専用の回線を引く。{PROSE}"),  # goes on
+        ("入口のアドレスは管理者に聞き、手元に控える。なお画面は", f"https://example.org/{'path/' * 9}"),  # unbreakable
+        ("参照先は次のとおり。入口", f"https://example.org/{'path/' * 4}"),
+    ],
+)
+def test_a_japanese_line_broken_for_want_of_room_goes_on(first: str, second: str) -> None:
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
+    assert len(page_read.blocks) == 1
+
+
+def test_centred_lines_are_one_title() -> None:
+    lines = [
+        (300 - 9 * len(text), 120 + 25 * number, 18, text)
+        for number, text in enumerate(["熱利用検討ツール", "取扱説明書"])
+    ]
+    (page_read,) = parse_pdf(make_pdf([[*lines, *column(72, 300, [PROSE] * 3)]]), 10).pages
+    assert page_read.blocks[0].text == "熱利用検討ツール取扱説明書"
+
+
+def test_names_below_each_other_stand_alone_where_the_margin_shows_that_they_end() -> None:
+    names = ["株式会社鈴木", "田中情報研究所株式会社", "ABC 株式会社", "一般財団法人全国地域協会", "佐藤"]
+    pages = [column(72, 120, [PROSE] * 8), column(72, 120, names)]
+    read = parse_pdf(make_pdf(pages), 10).pages
+    assert [block.text for block in read[1].blocks] == names
+
+
+def test_text_that_flows_around_a_picture_is_one_paragraph() -> None:
+    narrow = ["共通の規則を定めて", "データを揃えると連", "携が容易になり利用", "が進む"]
+    pages = [column(72, 120, [PROSE] * 8), column(72, 120, narrow)]
+    read = parse_pdf(make_pdf(pages), 10).pages
+    assert [block.text for block in read[1].blocks] == ["".join(narrow)]

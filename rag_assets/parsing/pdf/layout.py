@@ -12,7 +12,7 @@ from rag_assets.parsing.pdf.lines import Line
 from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.tables import repeat_headers
-from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
+from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 
 _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
@@ -35,8 +35,13 @@ _NUMBERED_HEADING = re.compile(
 _SECTION_NUMBER = re.compile(
     rf"(?:\d{{1,2}}[.．])+\d{{1,2}}[.．]?\s+(?:[{IDEOGRAPHS}{KATAKANA_LETTERS}]|[A-Z][a-z])"
 )  # no amount
+_ENDED_ROOM = 3  # times the size of the type that a line leaves free where it is ended, not broken
+_MARGIN_STEP = 6  # points within which right edges are one
+_MARGIN_LINES, _MARGIN_SHARE = 5, 0.25
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
-_GOES_ON = re.compile("[、，,をはがにのとでもや]$")
+_LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
+_IN_SENTENCE = re.compile("[、。，をはがにでへも]")
+_GOES_ON = re.compile("(?:[、，,をはがにでもや]|(?<!も)の|(?<!こ)と)$")
 _GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
@@ -74,6 +79,9 @@ class Layout:
         for bookmark in outline:
             self._bookmarks[bookmark.page_number].append(bookmark)
         self._pages = tell_apart(pages, self._body)
+        self._margins = _Margins(pages)
+        self._widths = [page.size[0] for page in pages]
+        self._width = 0.0  # of the page that is read
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
             page.body = body
 
@@ -81,6 +89,7 @@ class Layout:
         """Blocks of each page in reading order."""
         for number, page in enumerate(self._pages, start=1):
             blocks = [Block(BlockKind.HEADER, line.text, box=line.box) for line in page.headers]
+            self._width = self._widths[number - 1]
             blocks += self._body_blocks(page.body, self._bookmarks[number])
             blocks += [Block(BlockKind.HEADER, line.text, box=line.box) for line in page.footers]
             yield blocks
@@ -176,10 +185,43 @@ class Layout:
         gap = line.box[1] - last.box[3]
         if line.is_row != last.is_row or gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size or gap < -2 * line.size:
             return True
-        return not line.is_row and _looks_like_beginning(paragraph, line)
+        return not line.is_row and _looks_like_beginning(
+            paragraph, line, self._margins.right(self._width, paragraph[-1])
+        )
 
 
-def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
+class _Margins:
+    """Where the lines of a column end, by the pages of one width."""
+
+    def __init__(self, pages: Sequence[PageLines]) -> None:
+        self._lines: dict[float, list[Line]] = defaultdict(list)
+        for page in pages:
+            for line in page.lines:
+                if not (line.table or line.is_row or line.is_in_figure or line.is_vertical or line.is_ruby):
+                    self._lines[page.size[0]].append(line)
+        self._known: dict[tuple[float, int], float] = {}
+
+    def right(self, width: float, line: Line) -> float:
+        """Right edge, in points, that many of the lines share that begin no further to the right than a line; 0 where
+        they share none.
+
+        Args:
+            width: Of the page.
+            line: The line.
+        """
+        key = width, round(line.box[0] / _MARGIN_STEP)
+        if key not in self._known:
+            left = (key[1] + 0.5) * _MARGIN_STEP
+            lines = [each for each in self._lines[width] if each.box[0] <= left < each.box[2]]
+            ends = Counter(round(each.box[2] / _MARGIN_STEP) for each in lines)
+            near = {end: sum(ends[end + step] for step in (-1, 0, 1)) for end in [*ends]}
+            best = max(near, key=lambda end: (near[end], end), default=0)
+            is_shared = near.get(best, 0) >= max(_MARGIN_LINES, _MARGIN_SHARE * len(lines))
+            self._known[key] = (best - 1) * _MARGIN_STEP if is_shared else 0.0
+        return self._known[key]
+
+
+def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float) -> bool:
     """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above."""
     last = paragraph[-1]
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
@@ -195,9 +237,33 @@ def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
         return True
+    if (is_cjk(last.text[-1]) or is_cjk(line.text[0])) and _is_ended(last, line, room, margin):
+        return True
     first_word = next(iter(line.text.split(maxsplit=1)), "")
     would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
     return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or would_have_fitted)
+
+
+def _is_ended(last: Line, line: Line, room: float, margin: float) -> bool:
+    """Whether a line ends where the next one would have begun, had it been broken for want of room: Japanese is broken
+    at any character.
+
+    Args:
+        last: The line.
+        line: The next one.
+        room: Behind the line, to the longest of its paragraph and the next, in points.
+        margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
+    """
+    if _GOES_ON.search(last.text) or _GOING_ON.match(line.text):
+        return False
+    shift = line.box[0] - last.box[0], line.box[2] - last.box[2]
+    is_full = 0 < margin < line.box[2] + line.size
+    if abs(sum(shift)) < line.size < abs(shift[0]) and not is_full:
+        return False  # both are centred
+    if not _IN_SENTENCE.search(last.text + line.text) and abs(shift[1]) > 0.5 * line.size:
+        room = max(room, margin - last.box[2])
+    word = _LATIN_WORD.match(line.text)
+    return room > max(_ENDED_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * line.size
 
 
 def _begins_vertical(paragraph: list[Line], line: Line) -> bool:
