@@ -552,13 +552,13 @@ def test_centred_lines_are_one_title() -> None:
 
 def test_names_below_each_other_stand_alone_where_the_margin_shows_that_they_end() -> None:
     names = ["株式会社鈴木", "田中情報研究所株式会社", "ABC 株式会社", "一般財団法人全国地域協会", "佐藤"]
-    pages = [column(72, 120, [PROSE] * 8), column(72, 120, names)]
+    pages: list[list[Piece] | str] = [column(72, 120, [PROSE] * 8), column(72, 120, names)]
     read = parse_pdf(make_pdf(pages), 10).pages
     assert [block.text for block in read[1].blocks] == names
 
 
 def test_text_that_flows_around_a_picture_is_one_paragraph() -> None:
     narrow = ["共通の規則を定めて", "データを揃えると連", "携が容易になり利用", "が進む"]
-    pages = [column(72, 120, [PROSE] * 8), column(72, 120, narrow)]
+    pages: list[list[Piece] | str] = [column(72, 120, [PROSE] * 8), column(72, 120, narrow)]
     read = parse_pdf(make_pdf(pages), 10).pages
     assert [block.text for block in read[1].blocks] == ["".join(narrow)]
