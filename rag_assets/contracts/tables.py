@@ -93,6 +93,9 @@ SHARD = column("shard", TEXT, "Hash shard of the document, two hexadecimal digit
 PAGE_ID = column("page_id", TEXT, "`document_id#page_number`.")
 PAGE_NUMBER = column("page_number", pa.int32(), "Position of the page, sheet or slide in its file, from 1.")
 PAGE_NAME = column("page_name", TEXT, "Name of the sheet; null for pages without a name.", nullable=True)
+HEADING = column(
+    "heading", TEXT, "Innermost heading above the passage, or that it begins with; null where none is.", nullable=True
+)
 CELL_RANGE = column("cell_range", TEXT, "Cells covered, as in `B4:F20`; null outside spreadsheets.", nullable=True)
 PAGE_BOX = column(
     "box",
@@ -229,6 +232,7 @@ CHUNKS = Table(
         SHARD,
         PAGE_NUMBER,
         PAGE_NAME,
+        HEADING,
         column("chunk_index", pa.int32(), "Position on the page, from 0."),
         column("context", TEXT, "Title, page name and section: what the passage is about, embedded before its text."),
         column("text", TEXT, "Text as displayed."),
@@ -765,6 +769,7 @@ CHUNK_INDEX = VectorTable(
         SHARD,
         PAGE_NUMBER,
         PAGE_NAME,
+        HEADING,
         _FOLDER,
         _FORMAT,
         LANGUAGE,

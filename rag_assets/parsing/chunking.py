@@ -20,6 +20,7 @@ from rag_assets.text.plain import one_line
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
+_HEADING_CHARS = 80
 _SHORT_CHARS = 30  # of a cell that names something
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
@@ -30,6 +31,7 @@ class Chunk:
 
     Attributes:
         index: Position on the page, from 0.
+        heading: Innermost heading above it, or that it begins with, or None.
         context: Title, page name and section, joined by ` › `.
         text: Text as displayed.
         language: Main language, ISO 639-1, or `und`.
@@ -40,6 +42,7 @@ class Chunk:
     """
 
     index: int
+    heading: str | None
     context: str
     text: str
     language: str
@@ -333,8 +336,11 @@ def _render(group: Sequence[_Unit]) -> str:
 def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:
     text = _render(group)
     boxes = [unit.box for unit in group if unit.box]
+    first = group[0]
+    heading = first.text if first.is_heading else first.section[-1] if first.section else ""
     return Chunk(
         index=index,
+        heading=one_line(heading)[:_HEADING_CHARS] or None,
         context=context,
         text=text,
         language=detect_language(text),

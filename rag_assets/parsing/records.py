@@ -131,6 +131,7 @@ def chunk_records(document_id: str, page: Page, chunks: Iterable[Chunk]) -> list
             **place,
             "chunk_id": f"{place['page_id']}.{chunk.index}",
             "page_name": page.name,
+            "heading": chunk.heading,
             "chunk_index": chunk.index,
             "context": chunk.context,
             "text": chunk.text,

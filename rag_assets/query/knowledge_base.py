@@ -522,6 +522,7 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
         box=tuple(row["box"]) if row["box"] is not None else None,
         format=row["format"],
         chunk_id=candidate.key,
+        heading=row.get("heading"),
     )
     return Hit(
         rank=rank,

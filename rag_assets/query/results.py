@@ -61,6 +61,7 @@ class Citation:
         box: Left, top, right, bottom in points from the top left corner of the page, or None.
         format: Format of the file.
         chunk_id: The passage, by which a place without cells and box is found; may be empty.
+        heading: Innermost heading above the passage, or that it begins with, or None.
     """
 
     document_id: str
@@ -70,15 +71,21 @@ class Citation:
     box: tuple[float, ...] | None
     format: _Hidden[str]
     chunk_id: _Hidden[str] = ""
+    heading: str | None = None
 
     def __str__(self) -> str:
-        """As in `specs/token.xlsx › Login › B4:F20`, `report.pdf › p.3` or `minutes.txt › §3`."""
-        parts = [self.document_id]
-        if self.page_name:
+        """As in `specs/token.xlsx › Login › B4:F20`, `report.pdf › p.3`, `rules.docx › Leave` or `minutes.txt › §3`."""
+        parts, pages = [self.document_id], _PAGES.get(self.format)
+        heading = self.heading if pages in {Pages.BREAKS, Pages.SECTIONS} else None
+        if heading and (self.page_name or pages is Pages.SECTIONS):
+            parts.append(heading)  # more exact than that which the section begins with
+        elif self.page_name:
             parts.append(self.page_name)
-        elif (pages := _PAGES.get(self.format)) in {Pages.NUMBERED, Pages.SLIDES} or self.page_number > 1:
+        elif pages in {Pages.NUMBERED, Pages.SLIDES} or self.page_number > 1:
             sign = "§" if pages is Pages.SECTIONS else "p."
-            parts.append(f"{sign}{self.page_number}")
+            parts += [f"{sign}{self.page_number}", *filter(None, [heading])]
+        elif heading:
+            parts.append(heading)
         if self.cell_range:
             parts.append(self.cell_range)
         return " › ".join(parts)

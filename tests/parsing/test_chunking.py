@@ -1,6 +1,7 @@
 """Passages: sizes, overlap, table headers, positions, and that nothing is lost."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -124,6 +125,16 @@ def test_a_heading_stays_with_what_follows_it() -> None:
     filler = paragraph("あ" * 70)
     found = chunks(filler, Block(BlockKind.HEADING, "2. 処理概要"), paragraph("い" * 40))
     assert [chunk.text.splitlines()[0][:3] for chunk in found] == ["あああ", "2. "]
+
+
+def test_a_passage_knows_the_heading_above_it_or_that_it_begins_with() -> None:
+    first, second, third = chunks(
+        paragraph("あ" * 70),
+        Block(BlockKind.HEADING, "2. 処理概要", ("2章",)),
+        paragraph("い" * 70),
+        replace(paragraph("う" * 70), section=("2章", "2. 処理概要")),
+    )
+    assert [chunk.heading for chunk in (first, second, third)] == [None, "2. 処理概要", "2. 処理概要"]
 
 
 def test_the_next_passage_repeats_the_end_of_the_last() -> None:

@@ -117,6 +117,24 @@ def test_citations_number_the_first_page_of_what_has_pages(format_: str, label: 
     assert str(Citation("minutes", 1, None, None, None, format_)) == label
 
 
+@pytest.mark.parametrize(
+    ("format_", "page_number", "page_name", "label"),
+    [
+        ("md", 1, None, "rules › Leave"),
+        ("md", 3, "Travel", "rules › Leave"),
+        ("docx", 1, None, "rules › Leave"),
+        ("docx", 3, "Travel", "rules › Leave"),
+        ("docx", 3, None, "rules › p.3 › Leave"),
+        ("pdf", 3, None, "rules › p.3"),
+        ("xlsx", 3, "Travel", "rules › Travel"),
+    ],
+)
+def test_citations_of_running_text_name_the_heading_above_the_passage(
+    format_: str, page_number: int, page_name: str | None, label: str
+) -> None:
+    assert str(Citation("rules", page_number, page_name, None, None, format_, heading="Leave")) == label
+
+
 def test_dividing_takes_time_by_length() -> None:
     short, long = _body(*_paragraphs(TALK, 500)), _body(*_paragraphs(TALK, 5_000))
 

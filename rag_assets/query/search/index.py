@@ -30,7 +30,7 @@ _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
 # Whole numbers, see `_weighed`.
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 30, TermKind.WORD: 6, TermKind.PAIR: 3, TermKind.CHARACTER: 2}
-SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
+SHOWN = ("page_number", "page_name", "heading", "format", "title", "text", "cell_range", "box")
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ class Index:
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
         self._known: dict[str, frozenset[str]] = {}
+        self._shown = [name for name in SHOWN if name in self._table.schema.names]  # an earlier release had fewer
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
 
     @cached_property
@@ -161,7 +162,7 @@ class Index:
             .distance_type("dot")
             .minimum_nprobes(_PROBES)
             .maximum_nprobes(0)
-            .select([*self._ids, *(SHOWN if show else ()), "_distance"])
+            .select([*self._ids, *(self._shown if show else ()), "_distance"])
             .with_row_id(True)
             .limit(limit)
         )
@@ -184,7 +185,7 @@ class Index:
         if terms:
             query = (
                 self._table.search(MatchQuery(terms, "search_text"), query_type="fts")  # type: ignore[call-arg]
-                .select([*self._ids, *(SHOWN if show else ()), "_score"])
+                .select([*self._ids, *(self._shown if show else ()), "_score"])
                 .with_row_id(True)
                 .limit(limit)
             )
@@ -206,7 +207,7 @@ class Index:
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """The columns that are shown, by row id."""
-        return self.values(row_ids, SHOWN)
+        return self.values(row_ids, self._shown)
 
     def read(self, found: Sequence[Candidate]) -> list[Candidate]:
         """Rows with what is shown of them."""
@@ -261,7 +262,7 @@ class Index:
         nowhere = pa.array([""] * rows.num_rows, pa.string())
         documents = rows["document_id"] if "document_id" in self.columns else nowhere
         columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
-        shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
+        shown = rows.select(self._shown).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
         return best_first(Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True))
 
 
