@@ -115,7 +115,7 @@ def test_passages_are_cited_by_the_heading_above_them_where_the_version_has_it(
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, [{**CHUNKS[4], "heading": "2. Term"}])}, embedder)
     version = store.optimize(CHUNK_INDEX)
     written = store.open_at(CHUNK_INDEX.name, version)
-    written.checkout_latest()
+    written.checkout_latest()  # type: ignore[no-untyped-call]
     written.drop_columns(["heading"])  # as an earlier release published it
     found = [
         make_base(store, embedder, {"chunks": each}).search("renewal contract", mode, 1).hits[0].citation

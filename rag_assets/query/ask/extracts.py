@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePath
+from types import MappingProxyType
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
@@ -33,6 +34,7 @@ from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
 from rag_assets.text.folding import fold_name
+from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 from rag_assets.text.terms import TermKind, kind_of, query_terms
@@ -52,6 +54,8 @@ _CHARS = 320  # of all that is said to a question for one thing
 _MANY_CHARS = 560  # for several
 _TIED = 0.97  # of the best score, from which another statement may be said beyond that
 _TIED_CHARS = 240
+_SHORT_CHARS = 50  # of a sentence that is said with the next one
+_COMPLETING_CHARS = 100
 _LIST_CHARS = 450
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
@@ -89,7 +93,8 @@ _SURE_LABELLED = (
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
-_SURE = 0.72  # from which a statement is taken for an answer, see `_sureness`
+_BEGINNING_CHARS = 300
+_SURE = 0.77  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
 _LACKING_QUOTED = 0.5  # taken off where quoted words of the question stand nowhere in the passage
@@ -109,7 +114,6 @@ _OWN_NAME = re.compile(  # as in the title block of a document
     r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
     re.IGNORECASE,
 )
-_FIRST_PASSAGE = re.compile(r"#1\.0$")
 _TITLE_CHARS = 60
 _NO_TITLE = re.compile(r" \| |[。.:]$")
 _CELL = " | "
@@ -117,13 +121,16 @@ _CELL = " | "
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A statement of a source, with its terms, those it stands under, and those of title and place."""
+    """A statement of a source, with its terms, those it stands under, those of title and place, and how its document
+    begins.
+    """
 
     source: Source
     statement: Statement
     own: frozenset[str]
     above: frozenset[str]
     named: frozenset[str]
+    beginning: str
 
 
 @dataclass(frozen=True)
@@ -190,19 +197,25 @@ class Ask:
     earlier: str = ""
 
 
-def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
+def extracts(
+    asks: Sequence[Ask], sources: Sequence[Source], beginnings: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[Sentence, ...], bool]:
     """What the sources state that answers a question.
 
     Args:
         asks: The question; of one that asks for several things, each of its parts.
         sources: Passages.
+        beginnings: By document, its first passage, where it says what it is, and what of.
 
     Returns:
         Statements, part by part, the best first, and whether they may answer: not where they are only near to the
         question.
     """
-    names = _own_names(sources)
-    candidates = [each for source in sources for each in _candidates(source, names[source.document_id])]
+    begun = {each.document_id: beginnings.get(each.document_id, "")[:_BEGINNING_CHARS] for each in sources}
+    names = _own_names(sources, begun)
+    candidates = [
+        each for source in sources for each in _candidates(source, names[source.document_id], begun[source.document_id])
+    ]
     said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
     sureness = []
@@ -215,7 +228,9 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         stored += answers
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
-        for each in listed_rows or (_best_candidates(asked, ranked, len(asks)) or nearest)[: max(0, most)]:
+        best = _best_candidates(asked, ranked, len(asks)) or nearest
+        best[:1] = [_completed(best[0])] if len(asks) < 2 else best[:1]
+        for each in listed_rows or best[: max(0, most)]:
             said.setdefault((each.source.document_id, each.statement.text), (each, asked))
     documents = {document for document, _ in said}
     chosen = [each for each, _ in said.values()]
@@ -257,23 +272,25 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
     return named or candidates
 
 
-def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
+def _own_names(sources: Sequence[Source], beginnings: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
-    found: dict[str, str] = {}
-    for each in sources:
-        text = unicodedata.normalize("NFKC", each.whole_text)
-        first = next((line for line in map(one_line, text.splitlines()) if line), "")
-        is_title = _FIRST_PASSAGE.search(each.chunk_id) and len(first) <= _TITLE_CHARS and not _NO_TITLE.search(first)
-        names = [*_OWN_NAME.findall(text), *([first] if is_title else [])]
-        found[each.document_id] = " ".join([found.get(each.document_id, ""), *names])
-    return {document: _terms(text) for document, text in found.items()}
+    found: dict[str, list[str]] = {}
+    for document, beginning in beginnings.items():
+        first = next((line for line in map(one_line, beginning.splitlines()) if line), "")
+        is_title = len(first) <= _TITLE_CHARS and not _NO_TITLE.search(first)
+        found[document] = [first] if is_title else []
+    texts = [*beginnings.items(), *((each.document_id, each.whole_text) for each in sources)]
+    for document, text in texts:
+        found[document] += _OWN_NAME.findall(unicodedata.normalize("NFKC", text))
+    return {document: _terms(" ".join(names)) for document, names in found.items()}
 
 
-def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Candidate]:
-    named = _terms(f"{source.title} {source.citation}") | names
+def _candidates(source: Source, names: frozenset[str] = frozenset(), beginning: str = "") -> list[_Candidate]:
+    named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
-        _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
+        _Candidate(source, each, own, above, named, beginning)
         for each in statements(source.whole_text)
+        for own, above in [[_terms(ADDRESS.sub(" ", text)) for text in (each.text, each.context)]]
     ]
 
 
@@ -299,8 +316,8 @@ def _ranked(
     asked: _WeightedQuestion, candidates: Sequence[_Candidate], similarity: Similarity | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
-    sources = {each.source.number: each.source for each in candidates}
-    covered = {number: _covered(asked.text, source) for number, source in sources.items()}
+    first = {each.source.number: each for each in candidates}
+    covered = {number: _covered(asked.text, each) for number, each in first.items()}
     scored = [
         (_fitting(asked, each, _words_score(asked, each), _COVERED * covered[each.source.number]), each)
         for each in candidates
@@ -398,6 +415,15 @@ def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequenc
     return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
 
 
+def _completed(candidate: _Candidate) -> _Candidate:
+    """A short sentence with the one after it, in which what it says is often told."""
+    statement = candidate.statement
+    if len(statement.text) > _SHORT_CHARS or not 0 < len(statement.following) <= _COMPLETING_CHARS:
+        return candidate
+    text = f"{statement.text}{'' if is_japanese(statement.text) else ' '}{statement.following}"
+    return replace(candidate, statement=replace(statement, text=text, following=""))
+
+
 def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
     alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
@@ -414,11 +440,11 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     held = best.named.union(*(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in asked.quoted)
-    lacks = any(term not in held for term in identifiers)
+    lacks = any(term not in held and not (term.isdecimal() and term in best.source.document_id) for term in identifiers)
     lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
-    covered = _covered(asked.text, best.source)
+    covered = _covered(asked.text, best)
     said = _SURE_OWN * asked.share(best.own - best.named)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
@@ -434,11 +460,15 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     )
 
 
-def _covered(question: str, source: Source) -> float:
-    """Share of a question's content words in a passage; rare ones count no more, as measured."""
+def _covered(question: str, candidate: _Candidate) -> float:
+    """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
+    ones count no more, as measured.
+    """
     words = dict.fromkeys(content_words(keywords(question)))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
-    terms = content_terms(ADDRESS.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
+    source = candidate.source
+    text = "\n".join((source.title, str(source.citation), source.whole_text, candidate.beginning))
+    terms = content_terms(ADDRESS.sub(" ", text))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)
 

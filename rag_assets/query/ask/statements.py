@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from rag_assets.text.content_words import content_words
 from rag_assets.text.plain import one_line
@@ -46,8 +46,15 @@ _POINTS = re.compile(
 _LEADER = re.compile(  # of a table of contents
     r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
 )
+_ENTRY = re.compile(r"^[^|]{2,80}?\s(?P<page>\d{1,3})$")
+_SECTION = re.compile(
+    r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|appendix|chapter|part)",
+    re.IGNORECASE,
+)
+_LEAST_ENTRIES = 4
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
+_STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _NUMBERED = re.compile(r"\d+\.")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
 _WORD = re.compile(r"\w")
@@ -86,12 +93,14 @@ class Statement:
         context: Headings above it and the header of its table.
         cells: Of a row, pairs of header and value; the header is empty where there is none. Of a connection, one pair:
             what it leads from and to.
+        following: Of a sentence, the next one of its paragraph.
     """
 
     text: str
     kind: StatementKind
     context: str = ""
     cells: tuple[tuple[str, str], ...] = ()
+    following: str = ""
 
 
 def statements(text: str) -> list[Statement]:
@@ -132,11 +141,12 @@ class _StatementReader:
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
-    following: tuple[str, str] = ("", "")  # the lines after the one that is read
+    before: str = ""  # the line before the one that is read
+    following: tuple[str, str] = ("", "")  # the lines after it
 
     def read(self, text: str) -> Iterator[Statement]:
         lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line) and not _LEADER.search(line)]
-        lines = list(_join_open_lines(lines))
+        lines = list(_join_open_lines(_without_contents(lines)))
         for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
             self.following = (following[0], following[1])
             pair = _PAIR.match(line) if not _is_row(line) else None
@@ -156,6 +166,7 @@ class _StatementReader:
                 yield from self._heading(line)
             else:
                 yield from self._prose(line)
+            self.before = line
         yield from self._closed_record()
         yield from self._closed_list()
 
@@ -217,8 +228,9 @@ class _StatementReader:
 
     def _heading(self, line: str) -> Iterator[Statement]:
         self.header, self.widest = (), 0
-        item = _ITEM.match(line) is not None
-        if self.lead and not _NUMBERED.match(line) and (self.gathered or _ANNOUNCES.search(self.lead) or not item):
+        item, counts_on = _ITEM.match(line) is not None, self._counts_on(line)
+        heads = _NUMBERED.match(line) and not counts_on
+        if self.lead and not heads and (self.gathered or _announces(self.lead) or counts_on or not item):
             self._gather(line)
         else:
             yield from self._closed_list()
@@ -226,6 +238,13 @@ class _StatementReader:
         if not item or _NUMBERED.match(line):
             self.headings.append(line)
         self.item = line if item else ""
+
+    def _counts_on(self, line: str) -> bool:
+        """Whether a numbered line is one of several that follow each other, as steps do."""
+        number = _step(line)
+        return bool(number) and (
+            _step(self.following[0]) == number + 1 or (number > 1 and _step(self.before) == number - 1)
+        )
 
     def _prose(self, line: str) -> Iterator[Statement]:
         self.header, self.widest, self.item = (), 0, ""
@@ -244,12 +263,34 @@ class _StatementReader:
             yield from self._closed_list()
             if announces:
                 self.lead = f"{above} {parts[-1]}".strip()
-        for part in parts[:-1] if announces else parts:
+        for part, following in pairwise([*(parts[:-1] if announces else parts), ""]):
             if _QUESTION.search(part):
                 self.headings.append(part)
-            yield Statement(
-                part, StatementKind.HEADING if _QUESTION.search(part) else StatementKind.SENTENCE, self._context
-            )
+                yield Statement(part, StatementKind.HEADING, self._context)
+            else:
+                yield Statement(part, StatementKind.SENTENCE, self._context, following=following)
+
+
+def _without_contents(lines: Sequence[str]) -> list[str]:
+    """Lines without those of a table of contents: several in a row that end with numbers of pages, which do not fall,
+    and most begin with the number of a section.
+    """
+    kept: list[str] = []
+    run: list[str] = []
+    last = 0
+    for line in [*lines, ""]:
+        entry = _ENTRY.match(line)
+        page = int(entry["page"]) if entry else 0
+        if entry is None or page < last:
+            are_contents = len(run) >= _LEAST_ENTRIES and sum(map(bool, map(_SECTION.match, run))) * 2 > len(run)
+            kept += [] if are_contents else run
+            run, last = [], 0
+        if entry:
+            run.append(line)
+            last = page
+        else:
+            kept.append(line)
+    return kept[:-1]
 
 
 def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -265,6 +306,12 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
             open_line = ""
     if open_line:
         yield open_line
+
+
+def _step(line: str) -> int:
+    """The number of a short line that may be a step, as of `2. Press the button`; 0 of others."""
+    step = _STEP.match(line)
+    return int(step[1]) if step and _is_heading(line) else 0
 
 
 def _announces(sentence: str) -> bool:

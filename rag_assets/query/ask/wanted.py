@@ -34,7 +34,7 @@ _AMOUNT_ASKED = re.compile(
     "(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
 )
 _UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前|お)|秒|[KMGT]?B)"
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|分|もら|取|与|休|必要|あ|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前|お)|秒|[KMGT]?B)"
 )
 _DATE_ASKED = re.compile(
     r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
@@ -107,7 +107,7 @@ _MONEY = re.compile(
 )
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
+    r"いつまで|ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
     rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
     re.IGNORECASE,
 )
@@ -203,10 +203,10 @@ class AnswerTraits:
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text = ADDRESS.sub(" ", statement.text)
+        text, labelled = (ADDRESS.sub(" ", each) for each in (statement.text, _with_labels(statement)))
         if self.date and not _DATE.search(text):
             return True
-        if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
+        if (self.money and not _MONEY.search(labelled)) or (self.time and not _TIME.search(labelled)):
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
@@ -281,6 +281,13 @@ def _labels(statement: Statement) -> list[tuple[str, str]]:
         return [cell for cell in statement.cells if cell[0]]
     values = [value for _, value in statement.cells]
     return list(pairwise(values)) if statement.kind is StatementKind.ROW else []
+
+
+def _with_labels(statement: Statement) -> str:
+    """A statement, of a row with the labels of its values: `Fee (yen): 500`."""
+    if statement.kind is not StatementKind.ROW or not any(label for label, _ in statement.cells):
+        return statement.text
+    return " | ".join(f"{label}: {value}" if label and value.strip() else value for label, value in statement.cells)
 
 
 def _counts(statement: Statement, unit: str) -> bool:
