@@ -529,6 +529,25 @@ def test_a_japanese_line_that_the_next_would_have_filled_ends_its_paragraph(firs
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        ["第１１条 委員は委員会の決定に基づいて任免され、その任期を一年とする。", "第１２条 委員会は役員を選ぶ。"],
+        ["入力漏れ：二週間のあいだ原価の入力がない案件（担当者の名前つき）", "予算アラート：予算の九割を超えた案件"],
+        ["Q: 契約書に回答の義務を書いておかなければならないのはどんな場合か", "A: 契約の雛形に入れてある"],
+    ],
+)
+def test_articles_and_labels_begin_paragraphs(lines: list[str]) -> None:
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
+    assert [block.text for block in page_read.blocks] == lines
+
+
+def test_an_article_that_a_sentence_names_goes_on() -> None:
+    lines = [f"{PROSE}ときは、規約の", "第十二条 の定めに従って扱うものとする。"]
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
+    assert len(page_read.blocks) == 1
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ("通信が多いときは、", f"専用の回線を引く。{PROSE}"),  # goes on

@@ -38,6 +38,9 @@ _SECTION_NUMBER = re.compile(
 _ENDED_ROOM = 3  # times the size of the type that a line leaves free where it is ended, not broken
 _MARGIN_STEP = 6  # points within which right edges are one
 _MARGIN_LINES, _MARGIN_SHARE = 5, 0.25
+_ARTICLE = re.compile(r"第\s?[\d一二三四五六七八九十百]+\s?条(?:の[\d一二三四五六七八九十]+)?(?:\s|[（(])")
+_LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))\s?\S")
+_LABEL_CHARS = 30
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
@@ -152,6 +155,8 @@ class Layout:
         if level := self._levels.get(round(lines[0].size * 2) / 2, 0):
             return 0 if text.endswith(("。", "、")) else level
         numbered = _NUMBERED_HEADING.match(text) is not None
+        if _LABEL.match(text) and len(text) > _LABEL_CHARS:
+            return 0  # a label in bold type, and what it stands for
         if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
             depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if numbered else 4
             return len(self._levels) + max(depth, 1)
@@ -229,6 +234,10 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float) -> b
     indent = line.box[0] - last.box[0]
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
     if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
+        return True
+    if not _GOES_ON.search(last.text) and (
+        _ARTICLE.match(line.text) or (_LABEL.match(line.text) and _LABEL.match(paragraph[0].text))
+    ):
         return True
     if below_section and (
         _SECTION_NUMBER.match(line.text)
