@@ -9,7 +9,7 @@ import numpy as np
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.enrich.centrality import select_diverse, tf_idf
+from rag_assets.enrich.summaries.extraction import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.folding import fold_name
