@@ -1,9 +1,10 @@
-"""Documents as enriching steps read them, and what language models are told of them beside their text."""
+"""Documents as enriching steps read them, and what language models are told of them and read of their pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.parsing.records import load_pages
@@ -61,3 +62,8 @@ def load_documents(lake: Lake, shard: str, documents: Sequence[str]) -> list[Doc
 def stated_title(document_id: str, title: str) -> str:
     """The title that a file states; empty where the title is the file's name."""
     return "" if title == PurePosixPath(document_id).stem else title
+
+
+def body_text(page: Page) -> str:
+    """What a model reads of a page: everything but running headers and footers."""
+    return "\n".join(block.text for block in page.blocks if block.text and block.kind is not BlockKind.HEADER)

@@ -188,7 +188,7 @@ def _enrichment(options: StepOptions, language: str, text: str) -> "Iterator[Dia
     from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
     from rag_assets.enrich.questions.dialogues import question_dialogue
     from rag_assets.enrich.questions.extraction import Passage
-    from rag_assets.enrich.summaries.dialogues import file_dialogue, page_dialogue
+    from rag_assets.enrich.summaries.tables import file_dialogue, page_dialogue
 
     subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens
     page = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, text),))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rag_assets.enrich.facets.taxonomy import Taxonomy
     from rag_assets.enrich.knowledge.tables import KnowledgeOptions
     from rag_assets.enrich.questions.tables import QuestionRules
-    from rag_assets.enrich.summaries.dialogues import SummaryOptions
+    from rag_assets.enrich.summaries.tables import SummaryOptions
     from rag_assets.graph.communities.leiden import LeidenOptions
     from rag_assets.graph.entities.tables import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
@@ -51,7 +51,7 @@ class StepOptions:
     @property
     def summaries(self) -> "SummaryOptions":
         """How summaries are made."""
-        from rag_assets.enrich.summaries.dialogues import SummaryOptions
+        from rag_assets.enrich.summaries.tables import SummaryOptions
 
         chosen = self._settings.enrichment
         return SummaryOptions(

@@ -13,10 +13,9 @@ from functools import cached_property
 
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
-from rag_assets.enrich.documents import Subject
+from rag_assets.enrich.documents import Subject, body_text
 from rag_assets.enrich.facets.extraction import Assignment, folded
 from rag_assets.enrich.facets.taxonomy import Taxonomy
-from rag_assets.enrich.summaries.dialogues import body_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
