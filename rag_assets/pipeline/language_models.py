@@ -183,11 +183,11 @@ def _enrichment(options: StepOptions, language: str, text: str) -> "Iterator[Dia
     from rag_assets.contracts.causes import BlockKind, PageKind
     from rag_assets.contracts.content import Block, Page
     from rag_assets.enrich.documents import Subject
-    from rag_assets.enrich.facets.dialogues import facet_dialogue
-    from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
+    from rag_assets.enrich.facets.tables import facet_dialogue
     from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
-    from rag_assets.enrich.questions.dialogues import question_dialogue
+    from rag_assets.enrich.knowledge.tables import knowledge_dialogue
     from rag_assets.enrich.questions.extraction import Passage
+    from rag_assets.enrich.questions.tables import question_dialogue
     from rag_assets.enrich.summaries.tables import file_dialogue, page_dialogue
 
     subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens

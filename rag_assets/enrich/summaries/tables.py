@@ -260,14 +260,14 @@ def page_dialogue(
         "common_lines": fenced(cut_to_tokens("\n".join(common), _COMMON_TOKENS) or "-", "lines"),
     }
     fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
-    ask = partial(_request, subject, PAGE_STEP, "page_summaries", values, fields)
+    ask = partial(_request, subject, PAGE_STEP, PAGE_SUMMARIES.name, values, fields)
     return (yield from _summarized(body_text(page), lengths.read_tokens, ask, "page"))
 
 
 def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialogue[str | None]:
     """Summarize a file from its text or the summaries of its pages; None where the model gave no summary."""
     values, fields = {"file_chars": str(lengths.file_chars)}, {"summary": lengths.file_chars}
-    ask = partial(_request, subject, FILE_STEP, "file_summaries", values, fields)
+    ask = partial(_request, subject, FILE_STEP, FILE_SUMMARIES.name, values, fields)
     written = yield from _summarized(text, lengths.read_tokens, ask, "summary")
     return written["summary"] if written else None
 
