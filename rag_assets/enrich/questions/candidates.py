@@ -20,20 +20,16 @@ from rag_assets.enrich.questions.phrases import (
     document_subject,
     is_placeholder,
 )
-from rag_assets.enrich.questions.rows import (
-    KEY_CHARS,
-    can_be_key,
-    column_title,
-    group_column,
-    key_columns,
-    telling_columns,
-)
 from rag_assets.enrich.questions.sentences import english_questions, japanese_questions
 from rag_assets.enrich.questions.texts import (
     ANSWER_CHARS,
+    KEY_CHARS,
     LABEL_CHARS,
     SHORTEST_ANSWER,
+    can_be_key,
+    column_title,
     folded,
+    group_column,
     is_data,
     is_header_word,
     is_hollow,
@@ -42,9 +38,11 @@ from rag_assets.enrich.questions.texts import (
     is_section_name,
     is_sentence,
     joined,
+    key_columns,
     plain_heading,
     says_something,
     sentences,
+    telling_columns,
 )
 from rag_assets.enrich.summaries.extraction import row_text
 from rag_assets.parsing.chunking import column_names
