@@ -16,7 +16,6 @@ from itertools import zip_longest
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
-from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
 from rag_assets.graph.mentions.evidence import english_type, japanese_type
 from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_running, lists_on, relates
@@ -34,7 +33,7 @@ from rag_assets.graph.mentions.spans import (
 )
 from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
 from rag_assets.graph.mentions.windows import Unit, page_units, placed_blocks
-from rag_assets.graph.names import is_code, is_name
+from rag_assets.graph.names import declared_aliases, is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language, is_japanese, is_torn, split_sentences
