@@ -208,8 +208,8 @@ def _graph(options: StepOptions, language: str, text: str) -> "Iterator[Dialogue
     from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
     from rag_assets.graph.mentions.dialogues import window_dialogue
     from rag_assets.graph.reports.context import Entity, ReportContext
-    from rag_assets.graph.reports.dialogues import report_dialogue
     from rag_assets.graph.reports.extraction import ReportSubject
+    from rag_assets.graph.reports.tables import report_dialogue
 
     window = Subject("", "", language, "", ())
     yield window_dialogue(window, text, options.entity_types, options.mentions, _CONTEXT_TOKENS)

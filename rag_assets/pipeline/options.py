@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_assets.graph.entities.tables import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.mentions.dialogues import MentionOptions
-    from rag_assets.graph.reports.dialogues import ReportOptions
+    from rag_assets.graph.reports.tables import ReportOptions
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.openai.embedder import EmbeddingsRoute
     from rag_assets.parsing.parse import ParsingLimits
@@ -133,7 +133,7 @@ class StepOptions:
     @property
     def reports(self) -> "ReportOptions":
         """How community reports are written."""
-        from rag_assets.graph.reports.dialogues import ReportOptions
+        from rag_assets.graph.reports.tables import ReportOptions
 
         chosen = self._settings.graph
         return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, _REPORTED_ENTITIES)
