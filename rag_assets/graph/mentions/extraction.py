@@ -17,17 +17,16 @@ from itertools import zip_longest
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
-from rag_assets.graph.mentions.evidence import english_type, japanese_type
 from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_running, lists_on, relates
-from rag_assets.graph.mentions.recognizers import Recognizer
+from rag_assets.graph.mentions.recognizers import Recognizer, tidy_span
 from rag_assets.graph.mentions.spans import (
     CELL_SIGN,
+    SYMBOL,
     KnownNames,
     Span,
     capitalised_names,
     identifiers,
     parted,
-    stands_alone,
     whole_cell,
     without_overlaps,
 )
@@ -55,26 +54,11 @@ _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(rf"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳{ITEM_LETTERS}]{{1,3}}[.)）．、 ])")
 _CELL = " / "  # the same in a description
 _FIRST_NAME = re.compile(f"[{LATIN}'.-]+")
-_BESIDE = 160  # characters on each side of a name that may show its type
-_SIGNS = re.compile('[\\\\{}@"“”=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
 _SHOWN_BY_ENDING = frozenset({PRODUCT, "organization", "person", "work", "event", "document", TERM})
 _SHOWN_BY_PLACE = frozenset({"organization", "person", "place", PRODUCT})
 _SHOWN_SHARE = 10  # of so many mentions of a name one that shows its type is enough
 _LEGAL_FORM = re.compile(r",? (?:inc|corp|corporation|ltd|limited|co|llc|plc|gmbh|ag|se)\.?$|^株式会社|株式会社$")
-_SMALL_WORD = re.compile(r"and/or| (?:as|is|are|was|were|that|which|who|or|but|if|has|have|had) ")
-_LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
-_LAST_WORDS = re.compile(r"(?: (?:&|and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
-_BEFORE_NAMES = re.compile(  # an article, or the word of a sentence or heading that has a capital as the name has
-    r"^(?:(?:the|a|an|our|its|their|this|that|his|her|across|see|in|on|at|from|with|by|and|but|via|per|within|inside|beyond"
-    r"|please|when|while|if|also|so|unlike|including|among|between|through|under|since)\s+)+",
-    re.IGNORECASE,
-)
-_BULLETS = " \t•·▪■●*-–—‐̶"
-_SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
-_NUMBERING = re.compile(r"^(?:\d+\.)+\d* +(?=\S)")
-_SUFFIX = re.compile("(?:直[前後]|以[前後外降]|同士|自体)$")
-_POSSESSIVE = re.compile(r"['’]s?$")
 
 
 class RelationshipKind(StrEnum):
@@ -325,7 +309,7 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
         span
         for span, sure in capitalised_names(text)
         if ((sure and is_running(text)) or fold_name(text[span.start : span.end]) in proven)
-        and not _SYMBOL.fullmatch(text[span.start : span.end])
+        and not SYMBOL.fullmatch(text[span.start : span.end])
         and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
         and not any(span.start < other.end and other.start < span.end for other in others)
     ]
@@ -364,36 +348,10 @@ def _recognized_spans(
     spans: dict[int, list[Span]] = defaultdict(list)
     for part in prose:
         for entity in entities[part.language][part.text]:
-            if span := _tidy(part.text, entity, part.language):
+            if span := tidy_span(part.text, entity, part.language):
                 place = (part.start + span.start, part.start + span.end)
                 spans[part.page_number].append(Span(*place, span.type))
     return spans
-
-
-def _tidy(text: str, span: Span, language: str) -> Span | None:
-    """A recognized span without article, genitive and blanks; None where it cannot be a name of its type."""
-    name = text[span.start : span.end]
-    if "\n" in name or " | " in name:
-        return None
-    start = span.start + len(name) - len(name.lstrip(_BULLETS))
-    name = name.lstrip(_BULLETS).rstrip()
-    without = _NUMBERING.sub("", _BEFORE_NAMES.sub("", name))
-    start += len(name) - len(without)
-    name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:-–—")
-    if language == "ja":
-        name = _SUFFIX.sub("", name)
-    if start and text[start + len(name) :].startswith(":") and " " in name:
-        name = name.rpartition(" ")[0]  # the last word is a label, as in `Cashier: Ann Lee Register: 7`
-    name = _LAST_WORDS.sub("", name)
-    if not is_name(name) or _SIGNS.search(name) or _LISTED.search(name) or text[:start].endswith("."):
-        return None
-    if language == "ja" and not stands_alone(text, start, start + len(name)):
-        return None
-    if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name) or _SYMBOL.fullmatch(name)):
-        return None
-    end = start + len(name)
-    shown = japanese_type if language == "ja" else english_type
-    return Span(start, end, shown(span.type, name, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]))
 
 
 def _confirmed(spans: Sequence[Span], text: str, common: frozenset[str]) -> Iterator[Span]:

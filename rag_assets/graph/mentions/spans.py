@@ -47,6 +47,7 @@ _SHORTEST = 4
 _LONGEST = 120
 
 CELL_SIGN = " | "  # between the cells of a row in the text of a page
+SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
 _JOINED_NAME = re.compile(r"(?:[A-Z][\w'’.-]+,? ){1,4}(?:and|&) [A-Z][\w'’.-]+(?: [A-Z][\w'’.-]+){0,3}")
 _JOINED = re.compile(r" (?:and|or|to|from|on|with|versus|vs\.?) ")  # what two names run together by
 _QUOTED = re.compile("「([^「」\n]{2,24})」")
