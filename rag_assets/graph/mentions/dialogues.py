@@ -27,7 +27,7 @@ from rag_assets.contracts.generation import (
 from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import TERM, EntityTypes
 from rag_assets.graph.mentions.extraction import Mention, RelationshipKind, RelationshipMention
-from rag_assets.graph.mentions.windows import Window, window_text
+from rag_assets.graph.mentions.pages import Window, window_text
 from rag_assets.graph.names import is_name
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
