@@ -189,7 +189,7 @@ def _written_file(
     name = file_title(document)
     summary = None
     if len(text) > lengths.file_chars:
-        if not fits_one_call(text, lengths):
+        if estimate_tokens(text) > lengths.read_tokens:  # the file is not read as a whole
             heads = (file_head(name, document.pages, lengths.page_file_chars), name[: lengths.page_file_chars])
             written = [page_summaries[page.number] for page in content if page.number in page_summaries]
             text = "\n".join(_without_head(summary, heads) for summary in written)
@@ -298,11 +298,6 @@ def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
         return parts
     share = max(8, (count - 1) * tokens // (2 * len(summaries)))
     return split_to_tokens("\n".join(cut_to_tokens(each, share) for each in summaries), tokens)[: count - 1]
-
-
-def fits_one_call(text: str, lengths: SummaryOptions) -> bool:
-    """Whether a file is read as a whole."""
-    return estimate_tokens(text) <= lengths.read_tokens
 
 
 def _request(

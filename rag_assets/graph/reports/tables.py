@@ -51,12 +51,11 @@ from rag_assets.graph.reports.extraction import (
 )
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import estimate_tokens
-
-Record = dict[str, Any]
 
 _ENTITY_COLUMNS = ("entity_id", "number", "name", "name_key", "type", "description", "document_count", "mention_count")
 _RELATIONSHIP_COLUMNS = ("source_id", "target_id", "number", "description", "combined_degree", "mention_count")
