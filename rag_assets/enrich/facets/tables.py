@@ -17,7 +17,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, FILE_SUMMARIES
-from rag_assets.enrich.documents import Document, Subject, body_text, load_documents
+from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
 from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, Profile, folded, profile
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Progress, Records, update_documents
@@ -38,7 +38,6 @@ _REASONING_CHARS = 300
 _EVIDENCE_CHARS = 40
 _TOKENS_PER_CHAR = 1.5
 _VALUE_TOKENS = 60  # for the form of one value in the answer
-_TITLE_TOKENS = 100
 _NAMES_TOKENS = 400
 _SHORT_NAMES_TOKENS = 200
 _TAG_TOKENS = 64  # for the digits of tags, which follow from the text
@@ -165,7 +164,7 @@ def facet_dialogue(
 def context_needed(taxonomy: Taxonomy, language: str) -> int:
     """Tokens of prompt and answer that a model must take to classify documents of any length in a language."""
     subject = Subject("", "", language, "", ())
-    names = _TITLE_TOKENS + _SHORT_NAMES_TOKENS
+    names = TITLE_TOKENS + _SHORT_NAMES_TOKENS
     return min(asking.tokens for asking in _askings(subject, taxonomy)) + names + _LEAST_TOKENS
 
 
@@ -218,8 +217,8 @@ class _Asking:
         """What is asked of a text of the document."""
         prompt = load_prompt(STEP, self.subject.language)
         question = prompt.question.substitute(
-            title=fenced(cut_to_tokens(self.subject.title, _TITLE_TOKENS) or "-", "title"),
-            page_names=fenced(cut_to_tokens(self.subject.listed_pages, self.names_tokens), "names"),
+            title=self.subject.fenced_title,
+            page_names=self.subject.fenced_page_names(self.names_tokens),
             document=fenced(text),
         )
         return Request(

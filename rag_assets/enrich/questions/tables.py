@@ -18,7 +18,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import CHUNKS, DOCUMENT_FACETS, SYNTHETIC_QA
-from rag_assets.enrich.documents import Document, Subject, load_documents
+from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, load_documents
 from rag_assets.enrich.questions.extraction import (
     METHOD,
     Pair,
@@ -52,7 +52,6 @@ _CITED = 4  # passages that an answer cites, at most
 _TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 40  # for the form of one item of an answer
 _PROMPT_TOKENS = 1000  # for the instructions and the tags around the text
-_TITLE_TOKENS = 100
 _FACET_TOKENS = 200
 _WINDOW_QUESTIONS = 8  # of one window, at most
 _LEAST_TOKENS = 256  # of a window, and of the passages shown with a pair to be graded
@@ -236,7 +235,7 @@ def _room(questions: int, context_tokens: int) -> int:
     """Tokens of text beside which so many questions can be asked and answered at their longest; 0 where the pairs could
     not be graded in one call.
     """
-    asking = _TITLE_TOKENS + _FACET_TOKENS + _answer_tokens(_QUESTION_CHARS, questions)
+    asking = TITLE_TOKENS + _FACET_TOKENS + _answer_tokens(_QUESTION_CHARS, questions)
     answering = questions * _QUESTION_TOKENS + _answer_tokens(_ANSWER_CHARS, questions)
     room = context_tokens - _PROMPT_TOKENS
     grading = questions * (_QUESTION_TOKENS + _REPLY_TOKENS + _LEAST_TOKENS)
@@ -296,7 +295,7 @@ def _shared_out(count: int, sizes: Sequence[int], most: int) -> list[int]:
 def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Request:
     prompt = load_prompt(ASK_STEP, subject.language)
     question = prompt.question.substitute(
-        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
+        title=subject.fenced_title,
         facets=cut_to_tokens("; ".join(facets), _FACET_TOKENS) or "-",
         count=str(window.count),
         document=fenced(_numbered(window.passages)),

@@ -15,7 +15,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, FILE_SUMMARIES, PAGE_SUMMARIES
-from rag_assets.enrich.documents import Document, Subject, body_text, load_documents
+from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
 from rag_assets.enrich.summaries.boilerplate import (
     CommonLines,
     common_lines,
@@ -32,8 +32,8 @@ from rag_assets.enrich.summaries.extraction import (
     summarize_page,
     summarize_role,
 )
-from rag_assets.enrich.written import Progress, Records, side_by_side, update_documents
-from rag_assets.models.dialogue import Dialogue
+from rag_assets.enrich.written import Progress, Records, update_documents
+from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.chunks import document_titles
 from rag_assets.parsing.records import Record
@@ -50,7 +50,6 @@ _SLACK = 2  # a summary may be this many times longer than asked for
 _TOKENS_PER_CHAR = 1.5
 _ANSWER_TOKENS = 64  # for the form of the answer
 _PROMPT_TOKENS = 1500  # for the system text
-_TITLE_TOKENS = 100
 _NAMES_TOKENS = 400
 _COMMON_TOKENS = 300
 
@@ -76,7 +75,7 @@ class SummaryOptions:
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""
         longest = max(self.file_chars, self.page_file_chars + self.page_chars)
-        taken = _PROMPT_TOKENS + _TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        taken = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
         return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - taken)))
 
 
@@ -306,8 +305,8 @@ def _request(
     prompt = load_prompt(step, subject.language)
     question = prompt.question.substitute(
         values,
-        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
-        page_names=fenced(cut_to_tokens(subject.listed_pages, _NAMES_TOKENS), "names"),
+        title=subject.fenced_title,
+        page_names=subject.fenced_page_names(_NAMES_TOKENS),
         document=fenced(text),
     )
     schema = object_schema(

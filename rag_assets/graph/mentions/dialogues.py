@@ -47,7 +47,7 @@ from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KANJI, KATAKANA
-from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, mean_tokens
+from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
 STEP = "extract_graph"
 CLAIMS_STEP = "extract_claims"
@@ -57,7 +57,6 @@ _ANSWER_TOKENS = 3000
 _SHORTEST_ANSWER_TOKENS = 256
 _LEAST_ANSWER_TOKENS, _TOKENS_OF_A_TOKEN = 512, 6  # an answer on a short text is short; small models may not end it
 _CHECK_TOKENS = 32
-_TITLE_TOKENS = 100
 _MOST_ITEMS = 60
 _NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
 _RULE = "\n-----\n"
@@ -301,7 +300,7 @@ def _request(subject: Subject, text: str, types: EntityTypes, options: MentionOp
         claims_example_2=second if options.claims else "",
     )
     question = prompt.question.substitute(
-        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
+        title=subject.fenced_title,
         page_name=subject.listed_pages,
         document=fenced(text),
     )

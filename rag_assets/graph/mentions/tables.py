@@ -14,7 +14,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from rag_assets.enrich.documents import Subject, stated_title
-from rag_assets.enrich.written import Progress, Records, Wanted, side_by_side, update_with_model
+from rag_assets.enrich.written import Progress, Records, Wanted, update_with_model
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.mentions.dialogues import Claim, MentionOptions, WindowAnswer, check_windows, window_dialogue
 from rag_assets.graph.mentions.extraction import (
@@ -37,7 +37,7 @@ from rag_assets.graph.mentions.pages import (
 )
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import CELL_SIGN
-from rag_assets.models.dialogue import Dialogue
+from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
