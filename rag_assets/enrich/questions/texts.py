@@ -1,11 +1,12 @@
-"""Which texts of a document can serve in a question or an answer: names, labels, headings, sentences, data; and of a
-table, which columns name its rows, and which of their cells tell something about them.
+"""Which texts of a document can serve in a question or an answer: names, labels, headings, sentences, data; what the
+document is called; and of a table, which columns name its rows, and which of their cells tell something about them.
 """
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from rag_assets.text.language import is_japanese, split_sentences
 from rag_assets.text.plain import one_line
@@ -60,6 +61,16 @@ _SMALL_WORDS = frozenset(
     )
 )
 SHORTEST_ANSWER = 2
+
+SUBJECT_CHARS = 40  # of what a document is about, and of its kind
+_DOCUMENT_TYPE = re.compile(
+    r"(?:書|表|一覧|図|標準|規約|規程|ガイド|マニュアル|資料|解説|ノート|台帳|定義|仕様)(?:[(（].*[)）])?$"
+)
+_PLACEHOLDER = re.compile(
+    r"^[(（].*[)）]$|^(?:サンプル|samples?|images?|documents?|untitled|無題|新規|sheet|シート|book|file|output|report|data|table|page|別紙|付録|別添|別冊"
+    r"|添付|資料|補足|概要|本文|全体版)[\s\d-]*$|^[a-z]?\d*[a-z]?$|^第?\d+(?:年度?)?版?$|^v?\d[\d.]*$",
+    re.IGNORECASE,
+)
 
 _NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|.{0,8}no\.?|seq|s/n)\.?", re.IGNORECASE)
 _NAME_HEADER = re.compile(
@@ -192,6 +203,31 @@ def is_record_label(text: str) -> bool:
 def is_small_word(word: str) -> bool:
     """Whether an English word cannot end a name."""
     return word.lower() in _SMALL_WORDS
+
+
+def is_placeholder(name: str) -> bool:
+    """Whether the name of a file or a part of it says nothing of what it holds, as `a1` and `report`."""
+    return _PLACEHOLDER.match(name) is not None
+
+
+def document_subject(document_id: str, title: str, language: str) -> tuple[str, str]:
+    """What a document is about, and what kind of document it calls itself, from its title.
+
+    `テーブル定義書_B1_顧客管理システム` is about 顧客管理システム, and a テーブル定義書. What the title does not say
+    is an empty text.
+    """
+    stem = PurePosixPath(document_id).stem
+    name = one_line((title or stem).replace("Microsoft Word - ", ""))
+    name = re.sub(r"\.(?:docx?|xlsx?|pptx?|pdf)$", "", name, flags=re.IGNORECASE)
+    if language != "ja":
+        spaced = one_line(re.sub(r"[_]+", " ", name))
+        return (spaced if len(spaced) <= 2 * SUBJECT_CHARS and " " in spaced else ""), ""
+    parts = [part.strip() for part in re.split(r"[_＿]", name) if part.strip()]
+    kinds = [part for part in parts if _DOCUMENT_TYPE.search(part)]
+    topics = [part for part in parts if part not in kinds and not is_placeholder(part) and LETTER.search(part)]
+    kind = kinds[0] if kinds and len(kinds[0]) <= SUBJECT_CHARS else ""
+    topic = topics[-1] if topics and 2 <= len(topics[-1]) <= SUBJECT_CHARS else ""
+    return topic, kind
 
 
 def key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], bool]:
