@@ -1,13 +1,18 @@
-"""Documents as enriching steps read them, and what language models are told of them beside their text."""
+"""Documents as enriching steps read them, and what language models are told of them and read of their pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.tables import DOCUMENTS
+from rag_assets.models.prompts import fenced
 from rag_assets.parsing.records import load_pages
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.tokens import cut_to_tokens
+
+TITLE_TOKENS = 100
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,15 @@ class Subject:
     def listed_pages(self) -> str:
         """Names of pages in one line; a dash where there are none."""
         return "、".join(filter(None, self.page_names)) or "-"
+
+    @property
+    def fenced_title(self) -> str:
+        """The title as prompts hold it, cut to `TITLE_TOKENS`, between its tags; a dash where it has none."""
+        return fenced(cut_to_tokens(self.title, TITLE_TOKENS) or "-", "title")
+
+    def fenced_page_names(self, tokens: int) -> str:
+        """The names of pages as prompts hold them, cut to so many tokens, between their tags."""
+        return fenced(cut_to_tokens(self.listed_pages, tokens), "names")
 
 
 @dataclass(frozen=True)
@@ -61,3 +75,8 @@ def load_documents(lake: Lake, shard: str, documents: Sequence[str]) -> list[Doc
 def stated_title(document_id: str, title: str) -> str:
     """The title that a file states; empty where the title is the file's name."""
     return "" if title == PurePosixPath(document_id).stem else title
+
+
+def body_text(page: Page) -> str:
+    """What a model reads of a page: everything but running headers and footers."""
+    return "\n".join(block.text for block in page.blocks if block.text and block.kind is not BlockKind.HEADER)

@@ -6,10 +6,8 @@ Answers are stored as they come (`rag_assets.models.metered`), so that a run tha
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.contracts.generation import Request
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import Table
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
@@ -23,8 +21,6 @@ from rag_assets.store.incremental import (
     update_shard,
 )
 from rag_assets.store.lake import Lake
-
-Result = TypeVar("Result")
 
 Progress = Callable[[int, int], None]  # documents, shards or whatever the step counts: done, and in all
 Wanted = Callable[[str], Mapping[str, str]]  # shard -> digest of what each of its documents is to be computed from
@@ -125,31 +121,6 @@ def update_with_model(
                 _write(lake, tables, shard, state, report)
         raise
     return report
-
-
-def side_by_side(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]]:
-    """Hold some dialogues as one: each of its rounds holds the requests of all that are still under way.
-
-    Returns:
-        Their results, in the order given.
-    """
-    results: dict[int, Result] = {}
-    asked: dict[int, Sequence[Request]] = {}
-    for index, dialogue in enumerate(dialogues):
-        try:
-            asked[index] = next(dialogue)
-        except StopIteration as stop:
-            results[index] = stop.value
-    while asked:
-        answers = iter((yield [request for requests in asked.values() for request in requests]))
-        following: dict[int, Sequence[Request]] = {}
-        for index, requests in asked.items():
-            try:
-                following[index] = dialogues[index].send([next(answers) for _ in requests])
-            except StopIteration as stop:
-                results[index] = stop.value
-        asked = following
-    return [results[index] for index in range(len(dialogues))]
 
 
 def table_inputs(lake: Lake, tables: Iterable[Table]) -> tuple[tuple[str, ...], ...]:

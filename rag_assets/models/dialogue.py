@@ -55,6 +55,31 @@ def watched(dialogue: "Dialogue[Result]", missing: Missing) -> "Dialogue[Result]
         missing.note(answers)
 
 
+def side_by_side(dialogues: Sequence["Dialogue[Result]"]) -> "Dialogue[list[Result]]":
+    """Hold some dialogues as one: each of its rounds holds the requests of all that are still under way.
+
+    Returns:
+        Their results, in the order given.
+    """
+    results: dict[int, Result] = {}
+    asked: dict[int, Sequence[Request]] = {}
+    for index, dialogue in enumerate(dialogues):
+        try:
+            asked[index] = next(dialogue)
+        except StopIteration as stop:
+            results[index] = stop.value
+    while asked:
+        answers = iter((yield [request for requests in asked.values() for request in requests]))
+        following: dict[int, Sequence[Request]] = {}
+        for index, requests in asked.items():
+            try:
+                following[index] = dialogues[index].send([next(answers) for _ in requests])
+            except StopIteration as stop:
+                results[index] = stop.value
+        asked = following
+    return [results[index] for index in range(len(dialogues))]
+
+
 def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Result]"]]) -> Iterator[tuple[Key, Result]]:
     """Hold dialogues with a model, as many at once as it takes.
 

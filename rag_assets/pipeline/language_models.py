@@ -183,12 +183,12 @@ def _enrichment(options: StepOptions, language: str, text: str) -> "Iterator[Dia
     from rag_assets.contracts.causes import BlockKind, PageKind
     from rag_assets.contracts.content import Block, Page
     from rag_assets.enrich.documents import Subject
-    from rag_assets.enrich.facets.dialogues import facet_dialogue
-    from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
+    from rag_assets.enrich.facets.tables import facet_dialogue
     from rag_assets.enrich.knowledge.extraction import QuestionAnswer, Selection
-    from rag_assets.enrich.questions.dialogues import question_dialogue
+    from rag_assets.enrich.knowledge.tables import knowledge_dialogue
     from rag_assets.enrich.questions.extraction import Passage
-    from rag_assets.enrich.summaries.dialogues import file_dialogue, page_dialogue
+    from rag_assets.enrich.questions.tables import question_dialogue
+    from rag_assets.enrich.summaries.tables import file_dialogue, page_dialogue
 
     subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens
     page = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, text),))
@@ -208,8 +208,8 @@ def _graph(options: StepOptions, language: str, text: str) -> "Iterator[Dialogue
     from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
     from rag_assets.graph.mentions.dialogues import window_dialogue
     from rag_assets.graph.reports.context import Entity, ReportContext
-    from rag_assets.graph.reports.dialogues import report_dialogue
     from rag_assets.graph.reports.extraction import ReportSubject
+    from rag_assets.graph.reports.tables import report_dialogue
 
     window = Subject("", "", language, "", ())
     yield window_dialogue(window, text, options.entity_types, options.mentions, _CONTEXT_TOKENS)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from rag_assets.enrich.facets.taxonomy import Taxonomy
     from rag_assets.enrich.knowledge.tables import KnowledgeOptions
     from rag_assets.enrich.questions.tables import QuestionRules
-    from rag_assets.enrich.summaries.dialogues import SummaryOptions
+    from rag_assets.enrich.summaries.tables import SummaryOptions
     from rag_assets.graph.communities.leiden import LeidenOptions
     from rag_assets.graph.entities.tables import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.mentions.dialogues import MentionOptions
-    from rag_assets.graph.reports.dialogues import ReportOptions
+    from rag_assets.graph.reports.tables import ReportOptions
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.openai.embedder import EmbeddingsRoute
     from rag_assets.parsing.parse import ParsingLimits
@@ -51,7 +51,7 @@ class StepOptions:
     @property
     def summaries(self) -> "SummaryOptions":
         """How summaries are made."""
-        from rag_assets.enrich.summaries.dialogues import SummaryOptions
+        from rag_assets.enrich.summaries.tables import SummaryOptions
 
         chosen = self._settings.enrichment
         return SummaryOptions(
@@ -133,7 +133,7 @@ class StepOptions:
     @property
     def reports(self) -> "ReportOptions":
         """How community reports are written."""
-        from rag_assets.graph.reports.dialogues import ReportOptions
+        from rag_assets.graph.reports.tables import ReportOptions
 
         chosen = self._settings.graph
         return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, _REPORTED_ENTITIES)

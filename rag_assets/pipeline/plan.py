@@ -134,7 +134,7 @@ def make_plan(home: "Home") -> Plan:
     documents = len(changes.new) + len(changes.changed)
     if home.language_model_name == "extractive":
         return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
-    from rag_assets.graph.mentions.simulation import SIMULATED_STEPS
+    from rag_assets.graph.mentions.dialogues import SIMULATED_STEPS
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
@@ -218,7 +218,7 @@ def _planning_model(
     home: "Home", simulations: "Mapping[str, Simulate] | None" = None, *, remembers: bool = False
 ) -> "tuple[PlanningModel, str | None]":
     """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
-    from rag_assets.graph.mentions.simulation import SIMULATED_STEPS, simulated_findings
+    from rag_assets.graph.mentions.dialogues import SIMULATED_STEPS, simulated_findings
     from rag_assets.models.planning import PlanningModel
 
     simulations = simulations or dict.fromkeys(SIMULATED_STEPS, simulated_findings)

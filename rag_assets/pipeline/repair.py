@@ -177,7 +177,7 @@ class Repair:
 
     def _model_damage(self) -> Iterator[Damage]:
         """Damage to exported models, which is found by itself where they are used."""
-        from rag_assets.models.embedding.e5_files import damaged_exports
+        from rag_assets.models.embedding.embedders import damaged_exports
 
         folder = self._home.path / "models"
         for path in damaged_exports(folder):

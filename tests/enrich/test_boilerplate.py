@@ -10,8 +10,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
 from rag_assets.contracts.tables import PAGE_SUMMARIES
 from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_with_outdated_boilerplate
-from rag_assets.enrich.summaries.dialogues import SummaryOptions
-from rag_assets.enrich.summaries.tables import update_page_summaries
+from rag_assets.enrich.summaries.tables import SummaryOptions, update_page_summaries
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import SHARDS, Lake, shard_of

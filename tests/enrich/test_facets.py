@@ -18,9 +18,8 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS
 from rag_assets.enrich.documents import Subject
-from rag_assets.enrich.facets.dialogues import context_needed, document_text, facet_dialogue
 from rag_assets.enrich.facets.extraction import Classifier, confidences, profile
-from rag_assets.enrich.facets.tables import update_facets, wanted_facets
+from rag_assets.enrich.facets.tables import context_needed, document_text, facet_dialogue, update_facets, wanted_facets
 from rag_assets.enrich.facets.taxonomy import Taxonomy, load_taxonomy
 from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.models.language_models import ExtractiveModel

@@ -14,7 +14,6 @@ from small_lake import TAXONOMY, ignore
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import META_KNOWLEDGE, QUESTION_CLUSTERS
-from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue, question_parts
 from rag_assets.enrich.knowledge.extraction import (
     QuestionAnswer,
     Selection,
@@ -25,7 +24,13 @@ from rag_assets.enrich.knowledge.extraction import (
     readable_terms,
     select,
 )
-from rag_assets.enrich.knowledge.tables import KnowledgeOptions, KnowledgeUpdate, update_meta_knowledge
+from rag_assets.enrich.knowledge.tables import (
+    KnowledgeOptions,
+    KnowledgeUpdate,
+    knowledge_dialogue,
+    question_parts,
+    update_meta_knowledge,
+)
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake

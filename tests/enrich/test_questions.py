@@ -47,10 +47,16 @@ from rag_assets.contracts.tables import (
 from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.tables import update_facets
 from rag_assets.enrich.questions.candidates import QuestionCandidate, candidates
-from rag_assets.enrich.questions.dialogues import question_dialogue, split_windows
 from rag_assets.enrich.questions.extraction import Passage, QuestionCounts, extract_questions, grade
-from rag_assets.enrich.questions.phrases import CandidateKind, document_subject
-from rag_assets.enrich.questions.tables import QuestionRules, update_questions, wanted_questions
+from rag_assets.enrich.questions.phrases import CandidateKind
+from rag_assets.enrich.questions.tables import (
+    QuestionRules,
+    question_dialogue,
+    split_windows,
+    update_questions,
+    wanted_questions,
+)
+from rag_assets.enrich.questions.texts import document_subject
 from rag_assets.enrich.summaries.boilerplate import shards_with_outdated_boilerplate, update_document_lines
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel

@@ -6,8 +6,16 @@ import pytest
 
 from rag_assets.contracts.causes import BlockKind, PageKind, PageRole
 from rag_assets.contracts.content import Block, Page, Row
-from rag_assets.enrich.centrality import lexrank, select_diverse, terms, tf_idf
-from rag_assets.enrich.summaries.extraction import content_pages, summarize_file, summarize_page, summarize_role
+from rag_assets.enrich.summaries.extraction import (
+    content_pages,
+    lexrank,
+    select_diverse,
+    summarize_file,
+    summarize_page,
+    summarize_role,
+    terms,
+    tf_idf,
+)
 
 HEADER = Row(("項目名", "型", "説明"))
 

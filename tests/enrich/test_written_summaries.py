@@ -13,8 +13,7 @@ from small_lake import ignore
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
 from rag_assets.contracts.tables import FILE_SUMMARIES, PAGE_SUMMARIES
-from rag_assets.enrich.summaries.dialogues import SummaryOptions
-from rag_assets.enrich.summaries.tables import update_file_summaries, update_page_summaries
+from rag_assets.enrich.summaries.tables import SummaryOptions, update_file_summaries, update_page_summaries
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.home import Home

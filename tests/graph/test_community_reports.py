@@ -7,8 +7,11 @@ from rag_assets.graph.reports.context import (
     Elements,
     Entity,
     PartReport,
+    Records,
     Relationship,
     SubCommunity,
+    check_references,
+    cited,
     pack_report,
 )
 from rag_assets.graph.reports.extraction import (
@@ -19,7 +22,6 @@ from rag_assets.graph.reports.extraction import (
     compose_report,
     report_subject,
 )
-from rag_assets.graph.reports.references import Records, check_references, cited
 from rag_assets.text.tokens import estimate_tokens
 
 AZURE = Entity(

@@ -30,8 +30,7 @@ from rag_assets.graph.exchange import (
     load_graph,
     top_entities_markdown,
 )
-from rag_assets.graph.reports.dialogues import ReportOptions
-from rag_assets.graph.reports.tables import update_reports
+from rag_assets.graph.reports.tables import ReportOptions, update_reports
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.store.lake import Lake
 

@@ -31,17 +31,23 @@ from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
-from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions import recognizers
-from rag_assets.graph.mentions.dialogues import FoldedText, MentionOptions
+from rag_assets.graph.mentions.dialogues import MentionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
-from rag_assets.graph.mentions.prose import relates
+from rag_assets.graph.mentions.pages import page_units, page_windows, relates
 from rag_assets.graph.mentions.recognizers import SpacyRecognizer
-from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted, whole_cell
+from rag_assets.graph.mentions.spans import (
+    FoldedText,
+    KnownNames,
+    Span,
+    capitalised_names,
+    identifiers,
+    parted,
+    whole_cell,
+)
 from rag_assets.graph.mentions.tables import MentionUpdate, update_mentions
-from rag_assets.graph.mentions.windows import page_units, page_windows
-from rag_assets.graph.names import is_code, is_name
+from rag_assets.graph.names import declared_aliases, is_code, is_name
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.records import page_text

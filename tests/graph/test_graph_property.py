@@ -26,8 +26,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.graph.communities.tables import update_communities
 from rag_assets.graph.entities.resolution import ResolutionOptions
 from rag_assets.graph.entities.tables import EntityOptions, update_entities
-from rag_assets.graph.reports.dialogues import STEP, ReportOptions
-from rag_assets.graph.reports.tables import update_reports
+from rag_assets.graph.reports.tables import STEP, ReportOptions, update_reports
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake

@@ -21,7 +21,7 @@ from rag_assets.contracts.tables import (
     TABLES,
     Table,
 )
-from rag_assets.graph.reports.references import cited
+from rag_assets.graph.reports.context import cited
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.home import Home

@@ -24,8 +24,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CLAIMS, COMMUNITIES, COMMUNITY_REPORTS, ENTITIES
 from rag_assets.graph.communities.tables import load_communities, update_communities
-from rag_assets.graph.reports.dialogues import STEP, ReportOptions
-from rag_assets.graph.reports.tables import ReportUpdate, update_reports
+from rag_assets.graph.reports.tables import STEP, ReportOptions, ReportUpdate, update_reports
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.prompts import LANGUAGES, load_prompt
 from rag_assets.models.structured import StructuredModel

@@ -14,10 +14,10 @@ from rag_assets.graph.mentions.dialogues import (
     MentionOptions,
     WindowAnswer,
     check_windows,
+    simulated_findings,
     window_dialogue,
 )
-from rag_assets.graph.mentions.simulation import simulated_findings
-from rag_assets.graph.mentions.windows import Window
+from rag_assets.graph.mentions.pages import Window
 from rag_assets.text.tokens import mean_tokens
 
 ENGLISH = """The Order Service of Contoso Ltd stores orders in T_ORDER and reports E0004 to Mr. Sato.

@@ -18,10 +18,9 @@ import pytest
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.embedding import e5_files
-from rag_assets.models.embedding.e5_files import ensure_files
+from rag_assets.models.embedding import embedders
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
-from rag_assets.models.embedding.embedders import E5Embedder, load_embedder, slices
+from rag_assets.models.embedding.embedders import E5Embedder, ensure_files, load_embedder, slices
 
 PASSAGES = [
     "本書は、取引単体テストの実施方法について定める。",
@@ -251,7 +250,7 @@ def test_a_damaged_file_is_written_again(damaged: str, tmp_path: Path, cache_fol
 
 
 def test_complete_files_are_not_written_again(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(e5_files, "installed_path", lambda: pytest.fail("exported again"))
+    monkeypatch.setattr(embedders, "installed_path", lambda: pytest.fail("exported again"))
     assert ensure_files(cache_folder, Precision.INT8).complete()
 
 

@@ -1,23 +1,48 @@
-"""The step `document_facets`: brings the facet values of documents in step with their pages and summaries."""
+"""The step `document_facets`: brings the facet values of documents in step with their pages and summaries.
 
+A language model classifies a document in one pass, in which it reasons first, then names the values of all facets.
+Where the context is small, less room is left for the answer; where that is not enough, values are listed without
+descriptions. Where even that does not fit, nothing is asked. The name of the file is not told to the model, so that a
+renamed file costs no call.
+"""
+
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
+from rag_assets.contracts.content import Page
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, FILE_SUMMARIES
-from rag_assets.enrich.documents import Document, load_documents
-from rag_assets.enrich.facets.dialogues import STEP, context_needed, facet_dialogue
-from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, Profile, profile
+from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
+from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, Profile, folded, profile
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
+from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.plain import one_line
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 _log = logging.getLogger(__name__)
+
+STEP = "classify_document"
+
+_SLACK = 2  # texts may be this many times longer than asked for
+_REASONING_CHARS = 300
+_EVIDENCE_CHARS = 40
+_TOKENS_PER_CHAR = 1.5
+_VALUE_TOKENS = 60  # for the form of one value in the answer
+_NAMES_TOKENS = 400
+_SHORT_NAMES_TOKENS = 200
+_TAG_TOKENS = 64  # for the digits of tags, which follow from the text
+_LEAST_TOKENS = 384  # of the document that are read, or all where it is shorter
+_LEAST_PAGE_TOKENS = 40
 
 
 def wanted_facets(
@@ -113,3 +138,152 @@ def _records(document: Document, assignments: Sequence[Assignment], method: str)
         {"document_id": name, "shard": shard_of(name), **asdict(assignment), "method": method}
         for assignment in assignments
     ]
+
+
+def facet_dialogue(
+    subject: Subject, pages: Sequence[Page], taxonomy: Taxonomy, read_tokens: int, context_tokens: int
+) -> Dialogue[list[Assignment] | None]:
+    """Classify one document.
+
+    Returns:
+        Its values; None where nothing could be asked or the model named none.
+    """
+    whole = "\n\n".join(_texts(pages))
+    least = min(_LEAST_TOKENS, estimate_tokens(whole))
+    asking = next((each for each in _askings(subject, taxonomy) if each.tokens + least <= context_tokens), None)
+    if asking is None:
+        return None
+    text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
+    [answer] = yield [asking.request(text)]
+    value = answer.value
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+        return None
+    return _assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
+
+
+def context_needed(taxonomy: Taxonomy, language: str) -> int:
+    """Tokens of prompt and answer that a model must take to classify documents of any length in a language."""
+    subject = Subject("", "", language, "", ())
+    names = TITLE_TOKENS + _SHORT_NAMES_TOKENS
+    return min(asking.tokens for asking in _askings(subject, taxonomy)) + names + _LEAST_TOKENS
+
+
+def document_text(pages: Sequence[Page], tokens: int) -> str:
+    """What the model reads of a document: its text, or the beginning of each page where that is too long.
+
+    Tokens are estimated.
+    """
+    texts = _texts(pages)
+    whole = "\n\n".join(texts)
+    if estimate_tokens(whole) <= tokens:
+        return whole
+    lengths = [estimate_tokens(text) for text in texts]
+    share = max(_LEAST_PAGE_TOKENS, _even_share(lengths, tokens))
+    return cut_to_tokens("\n\n".join(cut_to_tokens(text, share) for text in texts), tokens)
+
+
+def facet_list(taxonomy: Taxonomy, language: str, *, described: bool = True) -> str:
+    """The facets and values of a taxonomy as the model reads them, with or without descriptions of the values."""
+    japanese = language == "ja"
+    required, most = ("必須、", "最大{}個") if japanese else ("required, ", "at most {}")
+    lines = []
+    for facet in taxonomy.facets:
+        bounds = (required if facet.required else "") + most.format(facet.most_values)
+        lines.append(f"- `{facet.name}` {facet.label(language)} ({bounds}): {facet.description(language)}")
+        for value in facet.values:
+            description = f": {value.description(language)}" if described else ""
+            lines.append(f"  - `{value.name}` {value.label(language)}{description}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """One way to ask."""
+
+    subject: Subject
+    taxonomy: Taxonomy
+    listed: str
+    names_tokens: int
+    answer_tokens: int
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of prompt and answer without the text of the document, by estimate."""
+        empty = self.request("")
+        prompt = estimate_tokens(empty.prefix) + sum(estimate_tokens(each.text) for each in empty.messages)
+        return prompt + _TAG_TOKENS + self.answer_tokens
+
+    def request(self, text: str) -> Request:
+        """What is asked of a text of the document."""
+        prompt = load_prompt(STEP, self.subject.language)
+        question = prompt.question.substitute(
+            title=self.subject.fenced_title,
+            page_names=self.subject.fenced_page_names(self.names_tokens),
+            document=fenced(text),
+        )
+        return Request(
+            prefix=prompt.prefix.substitute(facets=self.listed, reasoning_chars=str(_REASONING_CHARS)),
+            messages=(Message("user", question),),
+            max_tokens=self.answer_tokens,
+            tag=Tag(DOCUMENT_FACETS.name, STEP, self.subject.document_id, self.subject.shard),
+            schema=_schema(self.taxonomy),
+        )
+
+
+def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
+    """Ways to ask, the fullest first."""
+    listed = facet_list(taxonomy, subject.language)
+    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
+    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
+    short = facet_list(taxonomy, subject.language, described=False)
+    yield _Asking(subject, taxonomy, short, _SHORT_NAMES_TOKENS, _answer_tokens(taxonomy, 1))
+
+
+def _texts(pages: Sequence[Page]) -> list[str]:
+    return [text for text in map(body_text, pages) if text.strip()]
+
+
+def _schema(taxonomy: Taxonomy) -> str:
+    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
+    for facet in taxonomy.facets:
+        item = object_schema(
+            {
+                "value": {"type": "string", "enum": [value.name for value in facet.values]},
+                "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+                "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
+            }
+        )
+        fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+    return json.dumps(object_schema(fields), ensure_ascii=False)
+
+
+def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:
+    values = sum(facet.most_values for facet in taxonomy.facets)
+    chars = slack * (_REASONING_CHARS + values * _EVIDENCE_CHARS)
+    return int(chars * _TOKENS_PER_CHAR) + values * _VALUE_TOKENS
+
+
+def _assignments(value: Mapping[str, object], taxonomy: Taxonomy, document: str) -> list[Assignment]:
+    """What the model named: a value once, no more than a facet allows, evidence only where the document holds it."""
+    found: list[Assignment] = []
+    for facet in taxonomy.facets:
+        named: dict[str, Assignment] = {}
+        items = value[facet.name]
+        for item in items if isinstance(items, list) else []:
+            quote = one_line(item["evidence"])
+            evidence = quote if quote and folded(quote) in document else ""
+            assignment = Assignment(facet.name, item["value"], round(float(item["confidence"]), 4), evidence)
+            named.setdefault(assignment.value, assignment)
+        found += list(named.values())[: facet.most_values]
+    return found
+
+
+def _even_share(lengths: Sequence[int], total: int) -> int:
+    """The greatest length to which all may be cut so that they fit a total."""
+    share, left, count = 0, total, len(lengths)
+    for length in sorted(lengths):
+        share = left // count
+        if length > share:
+            return share
+        left, count = left - length, count - 1
+    return share

@@ -130,7 +130,7 @@ def select(
 def readable_terms(text: str) -> list[str]:
     """Terms that a person can read: words and identifiers, and runs of ideographs and katakana; NFKC.
 
-    Bigrams (`rag_assets.enrich.centrality.terms`) compare texts better, but nobody can read them.
+    Bigrams (`rag_assets.enrich.summaries.extraction.terms`) compare texts better, but nobody can read them.
     """
     terms: list[str] = _TERM.findall(unicodedata.normalize("NFKC", text))
     return [

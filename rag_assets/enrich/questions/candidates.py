@@ -12,39 +12,38 @@ from typing import TypeVar
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page, Row
 from rag_assets.enrich.questions.phrases import (
-    SUBJECT_CHARS,
     CandidateKind,
     English,
     Japanese,
     Writer,
-    document_subject,
-    is_placeholder,
+    english_questions,
+    japanese_questions,
 )
-from rag_assets.enrich.questions.rows import (
-    KEY_CHARS,
-    can_be_key,
-    column_title,
-    group_column,
-    key_columns,
-    telling_columns,
-)
-from rag_assets.enrich.questions.sentences import english_questions, japanese_questions
 from rag_assets.enrich.questions.texts import (
     ANSWER_CHARS,
+    KEY_CHARS,
     LABEL_CHARS,
     SHORTEST_ANSWER,
+    SUBJECT_CHARS,
+    can_be_key,
+    column_title,
+    document_subject,
     folded,
+    group_column,
     is_data,
     is_header_word,
     is_hollow,
     is_label,
+    is_placeholder,
     is_record_label,
     is_section_name,
     is_sentence,
     joined,
+    key_columns,
     plain_heading,
     says_something,
     sentences,
+    telling_columns,
 )
 from rag_assets.enrich.summaries.extraction import row_text
 from rag_assets.parsing.chunking import column_names

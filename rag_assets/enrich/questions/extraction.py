@@ -14,7 +14,8 @@ Questions are chosen one by one by maximal marginal relevance: grade and central
 likeness to those chosen, less what was already taken from the same page and of the same kind.
 
 Source: Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
-Summaries", SIGIR 1998, section 2; deviation: pages and kinds count as likeness, too. LexRank: `enrich.centrality`.
+Summaries", SIGIR 1998, section 2; deviation: pages and kinds count as likeness, too. LexRank:
+`rag_assets.enrich.summaries.extraction`.
 """
 
 import math
@@ -29,7 +30,6 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
-from rag_assets.enrich.centrality import lexrank, terms, tf_idf
 from rag_assets.enrich.questions.candidates import (
     QuestionCandidate,
     candidates,
@@ -39,6 +39,7 @@ from rag_assets.enrich.questions.candidates import (
 )
 from rag_assets.enrich.questions.phrases import CandidateKind
 from rag_assets.enrich.questions.texts import is_hollow, is_sentence, joined, sentences
+from rag_assets.enrich.summaries.extraction import lexrank, terms, tf_idf
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import estimate_tokens

@@ -1,23 +1,16 @@
-"""How questions are phrased, in Japanese and English, and what a document is called in them."""
+"""How questions are phrased, in Japanese and English: after labels, names and headings, and after single sentences that
+hold a definition, a condition, a purpose or an amount.
+
+Patterns of sentences are applied to such of bounded length, and repeat nothing that repeats itself.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePosixPath
 
-from rag_assets.enrich.questions.texts import LETTER
-from rag_assets.text.plain import one_line
-
-SUBJECT_CHARS = 40
-_DOCUMENT_TYPE = re.compile(
-    r"(?:書|表|一覧|図|標準|規約|規程|ガイド|マニュアル|資料|解説|ノート|台帳|定義|仕様)(?:[(（].*[)）])?$"
-)
-_PLACEHOLDER = re.compile(
-    r"^[(（].*[)）]$|^(?:サンプル|samples?|images?|documents?|untitled|無題|新規|sheet|シート|book|file|output|report|data|table|page|別紙|付録|別添|別冊"
-    r"|添付|資料|補足|概要|本文|全体版)[\s\d-]*$|^[a-z]?\d*[a-z]?$|^第?\d+(?:年度?)?版?$|^v?\d[\d.]*$",
-    re.IGNORECASE,
-)
-
+from rag_assets.enrich.questions.texts import LETTER, is_data, is_placeholder, is_small_word
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA_LETTERS
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]*\d[A-Z0-9_-]*")
 
@@ -32,31 +25,6 @@ class CandidateKind(StrEnum):
     LIST = "list"
     SECTION = "section"
     DOCUMENT = "document"
-
-
-def is_placeholder(name: str) -> bool:
-    """Whether the name of a file or a part of it says nothing of what it holds, as `a1` and `report`."""
-    return _PLACEHOLDER.match(name) is not None
-
-
-def document_subject(document_id: str, title: str, language: str) -> tuple[str, str]:
-    """What a document is about, and what kind of document it calls itself, from its title.
-
-    `テーブル定義書_B1_顧客管理システム` is about 顧客管理システム, and a テーブル定義書. What the title does not say
-    is an empty text.
-    """
-    stem = PurePosixPath(document_id).stem
-    name = one_line((title or stem).replace("Microsoft Word - ", ""))
-    name = re.sub(r"\.(?:docx?|xlsx?|pptx?|pdf)$", "", name, flags=re.IGNORECASE)
-    if language != "ja":
-        spaced = one_line(re.sub(r"[_]+", " ", name))
-        return (spaced if len(spaced) <= 2 * SUBJECT_CHARS and " " in spaced else ""), ""
-    parts = [part.strip() for part in re.split(r"[_＿]", name) if part.strip()]
-    kinds = [part for part in parts if _DOCUMENT_TYPE.search(part)]
-    topics = [part for part in parts if part not in kinds and not is_placeholder(part) and LETTER.search(part)]
-    kind = kinds[0] if kinds and len(kinds[0]) <= SUBJECT_CHARS else ""
-    topic = topics[-1] if topics and 2 <= len(topics[-1]) <= SUBJECT_CHARS else ""
-    return topic, kind
 
 
 _ASKED_OF = tuple(
@@ -198,3 +166,263 @@ def lowered(name: str) -> str:
     if words[0].istitle() and capitals == 1 and not any(character.isdigit() for character in name):
         return name[0].lower() + name[1:]
     return name
+
+
+@dataclass(frozen=True)
+class SentenceQuestion:
+    """A question that a sentence answers.
+
+    Attributes:
+        kind: What kind of sentence it is.
+        answer: The sentence, or the part of it that answers.
+        subject: What the question is about.
+    """
+
+    kind: CandidateKind
+    question: str
+    answer: str
+    subject: str
+
+
+_JA_TERM = r"[^\s。、，,「」『』（）()]{2,30}|「[^」]{2,30}」|『[^』]{2,30}』"
+_JA_DEFINITION = re.compile(
+    rf"^(?:・|※|■|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?(?<![こごひもあ])とは、?(?P<body>.{{6,}})$"
+)
+_JA_CALLED = re.compile(
+    r"^(?:・|※|なお、|ここで、)?(?P<body>.{6,80})(?:のこと)?を[、]?(?P<name>「[^」]{2,20}」|『[^』]{2,20}』|[^\s。、をはがにで「」]{2,20})(?:と|とい)(?:いう|呼ぶ|称する|いいます|呼びます|定義する)。?$"
+)
+_JA_CONDITION = re.compile(
+    r"^(?:[・•※■、]\s?|(?:また|なお|ただし|しかし|そして|さらに|その際|もし)、?|[(（]?\d{1,3}[)）.]\s?){0,3}(?P<when>[^。「」①-⒵]{10,60}?)(?:場合|ときに?)(?:は|には)?、(?P<then>.{5,})$"
+)
+_JA_TOPIC = re.compile(
+    rf"^(?:・|※|■|また、|なお、)?(?P<name>{_JA_TERM})は、(?P<body>.{{8,}}(?:である|です|とする|とします|こと|をいう|を表す|を示す|を指す))。?$"
+)
+_JA_POINTING = re.compile(
+    r"^(?:この|その|これ|それ|こうし|そうし|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前|こちら|そちら|ここ|そこ|あそこ)|^(?:今[日回年月週朝夜後]?|昨[日年]|明日|最近|最初|最後|実際|実)$"
+    r"|^(?:私|僕|俺|我々|あなた|貴方|君|彼|彼女|皆|皆さん|皆様|みんな|みなさん|誰|何|自分)(?:たち|達|ら|方)?$|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがものて]$|^(?:重要|必要|可能|注意)"
+)
+_JA_ANAPHORA = re.compile(r"何も|(?:^|[、はがをに])(?:この|その|それ|これ|こう|そう)")
+_JA_SAYING = re.compile(  # a predicate that says no noun
+    r"(?:こと|から|ため|はず|ところ|方|べき|まま|の|ん|よう|そう|わけ|必要|重要|可能|不可欠|有効|適切|困難|十分)(?:です|である)。?$"
+)
+_JA_JUDGED = re.compile(
+    f"など|最も|一番|[長短高低良悪多少新古深浅強弱広狭早遅]い|[よい]い[^{HIRAGANA}]|な[{KANJI}{KATAKANA_LETTERS}]"
+)
+_JA_MOSTLY = re.compile(r"(?:多く|大抵|たいてい|ほとんど|大半|通常|普通)の?$")
+
+
+_JA_LABEL = re.compile(r"^[^\s:：。、「」]{1,12}[:：]\s*")  # who speaks, or 備考 and the like
+
+
+def japanese_questions(sentence: str, place: str) -> Iterator[SentenceQuestion]:
+    """Questions that a Japanese sentence answers.
+
+    The place is what its section is about, to be followed by で; it may be empty.
+    """
+    sentence = _JA_LABEL.sub("", sentence)
+    if match := _JA_DEFINITION.match(sentence):
+        name = match["name"].strip("「」『』・※")
+        if (
+            _can_be_name(name)
+            and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"])
+            and not re.search(r"ということ(?:です|である)。?$", match["body"])
+        ):
+            yield SentenceQuestion(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+            return
+    if (match := _JA_CALLED.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』")):
+        yield SentenceQuestion(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+        return
+    if (match := _JA_CONDITION.match(sentence)) and not (
+        _JA_POINTING.match(match["when"])
+        or _JA_POINTING.match(match["then"])
+        or _JA_ANAPHORA.search(match["when"])
+        or _JA_MOSTLY.search(match["when"])
+    ):
+        when = match["when"].strip("・※ ")
+        if not re.search(r"参照", match["then"]) or len(match["then"]) > 20:
+            prefix = f"{place}で、" if place else ""
+            question = f"{prefix}{when}場合はどうなりますか。"
+            if re.search(
+                r"(?:こと|ください|する必要がある|とする|記載する|記述する|設定する|行う|使用する)。?$", match["then"]
+            ):
+                question = f"{prefix}{when}場合はどうすればよいですか。"
+            yield SentenceQuestion(CandidateKind.CONDITION, question, match["then"], when)
+        return
+    if (
+        (match := _JA_TOPIC.match(sentence))
+        and _can_be_name(name := match["name"].strip("「」『』・※"))
+        and (place or len(name) > 2)
+        and not (_JA_JUDGED.search(name) or _JA_SAYING.search(sentence) or _JA_POINTING.match(match["body"]))
+    ):
+        subject = name if not place else place if place.rstrip("」").endswith(name) else f"{place}で、{name}"
+        question = f"{subject}はどのように定められていますか。"
+        if re.search(r"(?:である|です|をいう|を表す|を示す|を指す)。?$", sentence):
+            question = f"{subject}は何ですか。" if place else f"{subject}とは何ですか。"
+        yield SentenceQuestion(CandidateKind.DEFINITION, question, sentence, name)
+
+
+def _can_be_name(text: str) -> bool:
+    if not 2 <= len(text) <= 30 or _JA_POINTING.search(text) or is_data(text):
+        return False
+    if re.search(r"(?:違い|ポイント|理由|結果|一つ|問題|原因|やり方|点|ところ|例|意味)$", text) and len(text) <= 6:
+        return False
+    return len(LETTER.findall(text)) >= 2 and text[0] not in "をにでへとはがもの" and "それ" not in text
+
+
+_EN_TERM = r"(?:(?:The|A|An)\s+)?[A-Z][\w'’/-]*(?:\s+(?:of|for|and|the|in|to|on)?\s*[\w'’/()-]+){0,5}?"
+_EN_DEFINITION = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>is|are|refers to|refer to|means|denotes|is defined as|are defined as|stands for)\s+"
+    r"(?P<body>(?:an?|any|the (?:process|act|practice|study|set|number|amount|maximum|minimum|ability|rate|ratio"
+    r"|probability|value|sum|difference|degree|measure|collection|part|name|use) (?:of|to|that)"
+    r"|(?<!is )(?<!are )[a-z]+ing)\s.{12,})$"
+)
+_EN_CALLED = re.compile(
+    r"^(?P<body>.{12,160}?)\s+(?:is|are)\s+(?:called|known as|referred to as|termed)\s+"
+    r"(?P<name>(?:an?\s+|the\s+)?[“\"]?[\w-]+(?:\s+[\w-]+){0,3}[”\"]?)\s*\.$"
+)
+_EN_CONDITION = re.compile(
+    r"^(?P<word>If|When|Once|Unless|After|Before)\s+(?P<when>[^,.;]{8,100}),\s+(?:then\s+)?(?P<then>.{10,})$"
+)
+_EN_PURPOSE = re.compile(
+    r"^(?:In order to|To)\s+(?P<what>"
+    r"(?!(?:illustrate|summarize|conclude|see|understand|begin|be|the|an?|this|that|our|my|date|some|your|their|his|her|its"
+    r"|you|us|me|one|all|every|many|most)\b)"
+    r"[a-z][^,.;]{6,80}),\s+(?P<how>.{10,})$"
+)
+_EN_MEANS = re.compile(  # what somebody does, or has to
+    r"(?:please )?(?:you|we|one)\b|.* (?:must|should|can|need to|has to|have to)\b"
+    r"|(?:first,? |simply |just )?(?:use|select|click|open|run|set|add|go|choose|press|enter|make|call|create|type"
+    r"|follow|check|install|apply|contact|send|see|read|specify|define|include|remove|change)\b",
+    re.IGNORECASE,
+)
+_EN_VERB = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>consists? of|includes?|contains?|provides?|supports?|requires?|allows?|describes?|specifies|specify"
+    r"|represents?|covers?|handles?|manages?|uses?|shows?)\s+(?P<body>.{10,})$"
+)
+_EN_AMOUNT = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>was|were|is|are|rose to|fell to|totaled|totalled|reached|amounted to|averaged)\s+"
+    r"(?P<body>(?:about |approximately |around |nearly |over |some )?(?:[$€£¥]\s?)?\d[\d.,]*.{2,})$"
+)
+_EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name at all
+    r"^(?:(?:The|A|An)\s+)?(?:It|This|These|That|Those|They|He|She|We|You|I|There|Here|Such|Which|Who|What|One|Some|All"
+    r"|Both|Each|Our|My|His|Her|Their|Its|Other|Another|Following|Above|Below|Next|Last|Same|Former|Latter|If|When|While"
+    r"|Although|Because|However|Moreover|Also|Therefore|Thus|Then|Note|Figure|Fig|Table|Section|Chapter|Appendix|And|But"
+    r"|Or|For|In|On|At|By|As|To|From|With|Since|Given|Consider|Suppose|Assume|Assuming|Recall|Unlike|Like|First|Second"
+    r"|Third|Finally|Where|How|Why|Most|Many|Several|Only|Even|Any|No|Not|Every|Once|Unless|After|Before|Additionally"
+    r"|Furthermore|Similarly|Please|Let|Today|Yesterday|Tomorrow|Tonight|Now|Right|Well|So|Just|Yes|Yeah|Okay|OK|Oh|Um"
+    r"|Uh|Hey|Hi|Hello|Thanks|Actually|Basically|Honestly|Obviously|Maybe|Perhaps|Probably|Sometimes|Always|Never|Again"
+    r"|Already|Of|Over|Under|About|Nearly|Almost|Half|More|Less|Up|Soon|Later|Currently|Recently|Often|Usually"
+    r"|[A-Z][a-z]+ly|[A-Z][a-z]+ing (?:to|in|on|for|the|a)|All)\b",
+    re.IGNORECASE,
+)
+_EN_SPEAKER = re.compile(
+    r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?)\b|\b(?:just|look at|talk about|think about)\b|\bthat$"
+)
+_EN_SAID_ALOUD = re.compile(r"\b(?:I|they|you['’]ll|we['’]ll|that['’]s)\b|\b(?:that|this|it)[.!]$")
+_EN_NO_CLAUSE = re.compile(
+    r"^\w+ed (?:for|by|with|in|to|on)\b|^you (?:see|look|think)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE
+)
+_EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
+_EN_POINTING_BODY = re.compile(r"(?:this|that|these|those|such|the same|it|them)\b")
+_EN_PRAISE = re.compile(  # says how something is, not what
+    r"an? (?:\w+ly |very |most )?"
+    r"(?:good|great|stark|reminder|nice|perfect|central|big|huge|real|key|important|critical|major|significant|clear"
+    r"|tremendous|exciting|strong|terrific|existential|fundamental|leading|market leader|leader|go-to|valuable|crucial"
+    r"|essential|powerful|massive|wonderful|compelling|undisputed|lot|bit|way|reason|sign|testament|result"
+    r"|function of)\b"
+)
+_EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
+    r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
+    r"|(?:[Ee]very|[Ss]ome|[Aa]ny|[Nn]o)(?:one|body|thing)|for sure|of course|now)\b|ly$"
+)
+
+
+def english_questions(sentence: str, document: str) -> Iterator[SentenceQuestion]:
+    """Questions that an English sentence answers.
+
+    The name of the document may be empty.
+    """
+    place = f" in {document}" if document else ""
+    if (match := _EN_PURPOSE.match(sentence)) and not (
+        _EN_ANAPHORA.search(match["what"]) or _EN_SPEAKER.search(match["what"]) or not _EN_MEANS.match(match["how"])
+    ):
+        yield SentenceQuestion(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
+        return
+    if (match := _EN_CONDITION.match(sentence)) and not (
+        _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"]) or _EN_SAID_ALOUD.search(match["then"])
+    ):
+        if len(match["when"].split()) < 3 or _EN_NO_CLAUSE.search(match["when"]):
+            return
+        question = f"What happens {match['word'].lower()} {match['when']}?"
+        yield SentenceQuestion(CandidateKind.CONDITION, question, sentence, match["when"])
+        return
+    for pattern in (_EN_DEFINITION, _EN_AMOUNT, _EN_VERB):
+        if not (match := pattern.match(sentence)) or not _can_be_term(match["name"]):
+            continue
+        if pattern is _EN_DEFINITION and _EN_PRAISE.match(match["body"]):
+            continue
+        if pattern is _EN_AMOUNT and (not place or " " not in match["name"]):
+            continue  # an amount of what, of when and of whom is not said
+        if pattern is _EN_VERB and _EN_POINTING_BODY.match(match["body"]):
+            continue
+        if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
+            continue  # "Customers are the …" says something of them, and not what they are
+        question = _english_question(pattern, match["name"], match["verb"], place)
+        kind = CandidateKind.PAIR if pattern is _EN_AMOUNT else CandidateKind.DEFINITION
+        yield SentenceQuestion(kind, question, sentence, match["name"])
+        return
+    if (match := _EN_CALLED.match(sentence)) and _can_be_term(match["name"].strip('“”"').capitalize()):
+        name = match["name"].strip('“”"')
+        yield SentenceQuestion(CandidateKind.DEFINITION, f"What is {name}?", sentence, name)
+
+
+_EN_ANAPHORA = re.compile(
+    r"\b(?:it|this|these|those|they|them|he|she|his|her|their|its|such|above|below|so|necessary|possible|not)\b",
+    re.IGNORECASE,
+)
+
+
+def _english_question(pattern: re.Pattern[str], name: str, verb: str, place: str) -> str:
+    plural = verb in {"are", "were", "refer to", "are defined as"} or (
+        pattern is _EN_VERB and not verb.partition(" ")[0].endswith("s")
+    )
+    term = lowered(name)
+    if pattern is _EN_DEFINITION:
+        return f"What {'are' if plural else 'is'} {term}?"
+    if pattern is _EN_AMOUNT:
+        tense = {"was": "was", "were": "were", "is": "is", "are": "are"}.get(verb, "was")
+        return f"What {tense} {term}{place}?"
+    first, _, rest = verb.partition(" ")
+    base = {"specifies": "specify", "specify": "specify", "uses": "use"}.get(
+        first, first if plural else first.removesuffix("s")
+    )
+    return f"What {'do' if plural else 'does'} {term} {base}{' ' + rest if rest else ''}?"
+
+
+def _can_be_term(text: str) -> bool:
+    words = text.split()
+    head = text.partition(" of ")[0].split()
+    if head and head[-1].lower().rstrip("s") in _VAGUE and len(head) <= 3:
+        return False
+    if (
+        _EN_VERB_INSIDE.search(text)
+        or _EN_POINTING.match(text)
+        or _EN_ANAPHORA.search(text)
+        or _EN_PERSON.search(text)
+        or not 1 <= len(words) <= 7
+    ):
+        return False
+    return sum(map(len, LETTER.findall(text))) >= 3 and not is_small_word(words[-1])
+
+
+_VAGUE = frozenset(
+    (
+        *("reason", "outcome", "result", "goal", "problem", "idea", "aim", "purpose", "advantage", "difference"),
+        *("thing", "way", "point", "case", "question", "answer", "example", "issue", "step", "part", "rest"),
+        *("number", "value", "set", "term", "approach", "method", "model", "section", "definition", "paper"),
+        *("author", "work"),
+    )
+)

@@ -1,25 +1,27 @@
-"""The summary steps: bring `page_summaries` and `file_summaries` in step with the parsed pages."""
+"""The summary steps: bring `page_summaries` and `file_summaries` in step with the parsed pages.
 
-from collections.abc import Iterator, Mapping, Sequence
+Where a language model writes, a page is summarised from its text; a page too long for one call, in parts whose
+summaries are summarised again. A file that fits one call is summarised from its text, a longer one from the summaries
+of its pages.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, FILE_SUMMARIES, PAGE_SUMMARIES
-from rag_assets.enrich.documents import Document, load_documents
+from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
 from rag_assets.enrich.summaries.boilerplate import (
     CommonLines,
     common_lines,
     page_lines,
     update_document_lines,
     with_common_lines,
-)
-from rag_assets.enrich.summaries.dialogues import (
-    SummaryOptions,
-    body_text,
-    file_dialogue,
-    fits_one_call,
-    page_dialogue,
 )
 from rag_assets.enrich.summaries.extraction import (
     METHOD,
@@ -30,13 +32,51 @@ from rag_assets.enrich.summaries.extraction import (
     summarize_page,
     summarize_role,
 )
-from rag_assets.enrich.written import Progress, Records, side_by_side, update_documents
-from rag_assets.models.dialogue import Dialogue
+from rag_assets.enrich.written import Progress, Records, update_documents
+from rag_assets.models.dialogue import Dialogue, side_by_side
+from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.chunks import document_titles
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.text.language import detect_language
+from rag_assets.text.plain import one_line
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_tokens
+
+PAGE_STEP = "summarize_page"
+FILE_STEP = "summarize_file"
+
+_SLACK = 2  # a summary may be this many times longer than asked for
+_TOKENS_PER_CHAR = 1.5
+_ANSWER_TOKENS = 64  # for the form of the answer
+_PROMPT_TOKENS = 1500  # for the system text
+_NAMES_TOKENS = 400
+_COMMON_TOKENS = 300
+
+
+@dataclass(frozen=True)
+class SummaryOptions:
+    """How summaries are made: lengths in characters, and of what is read in tokens.
+
+    Attributes:
+        file_chars: Of a file summary.
+        page_file_chars: Of a page summary: on the file.
+        page_chars: Of a page summary: on the page.
+        read_tokens: Of the text that one call reads, at most.
+        boilerplate_documents: Documents from which a line that they share is boilerplate; 0 for never.
+    """
+
+    file_chars: int
+    page_file_chars: int
+    page_chars: int
+    read_tokens: int
+    boilerplate_documents: int
+
+    def fitted(self, context_tokens: int) -> "SummaryOptions":
+        """These options, with what is read cut to what a model takes."""
+        longest = max(self.file_chars, self.page_file_chars + self.page_chars)
+        taken = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - taken)))
 
 
 def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
@@ -148,7 +188,7 @@ def _written_file(
     name = file_title(document)
     summary = None
     if len(text) > lengths.file_chars:
-        if not fits_one_call(text, lengths):
+        if estimate_tokens(text) > lengths.read_tokens:  # the file is not read as a whole
             heads = (file_head(name, document.pages, lengths.page_file_chars), name[: lengths.page_file_chars])
             written = [page_summaries[page.number] for page in content if page.number in page_summaries]
             text = "\n".join(_without_head(summary, heads) for summary in written)
@@ -200,3 +240,86 @@ def _record(document: Document, text: str, method: str) -> Record:
         "length_chars": len(text),
         "text": text,
     }
+
+
+def page_dialogue(
+    subject: Subject, page: Page, common: Sequence[str], lengths: SummaryOptions
+) -> Dialogue[dict[str, str] | None]:
+    """Summarize one page: what there is to say on its file (`file`) and on itself (`page`).
+
+    Lines that other documents have, too, are told to the model as such; lengths are fitted to it.
+
+    Returns:
+        None where the model gave no summary.
+    """
+    values = {
+        "file_chars": str(lengths.page_file_chars),
+        "page_chars": str(lengths.page_chars),
+        "page_name": fenced(page.name or "-", "name"),
+        "common_lines": fenced(cut_to_tokens("\n".join(common), _COMMON_TOKENS) or "-", "lines"),
+    }
+    fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
+    ask = partial(_request, subject, PAGE_STEP, PAGE_SUMMARIES.name, values, fields)
+    return (yield from _summarized(body_text(page), lengths.read_tokens, ask, "page"))
+
+
+def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialogue[str | None]:
+    """Summarize a file from its text or the summaries of its pages; None where the model gave no summary."""
+    values, fields = {"file_chars": str(lengths.file_chars)}, {"summary": lengths.file_chars}
+    ask = partial(_request, subject, FILE_STEP, FILE_SUMMARIES.name, values, fields)
+    written = yield from _summarized(text, lengths.read_tokens, ask, "summary")
+    return written["summary"] if written else None
+
+
+def _summarized(text: str, tokens: int, ask: Callable[[str], Request], main: str) -> Dialogue[dict[str, str] | None]:
+    """The fields of the summary of a text: of a long one, parts are summarised, then their summaries (field `main`)."""
+    parts = split_to_tokens(text, tokens)
+    while True:
+        answers = yield [ask(part) for part in parts]
+        written = [fields for fields in map(_fields, answers) if fields.get(main)]
+        if not written:
+            return None
+        if len(parts) == 1:
+            return written[0]
+        parts = _shorter([fields[main] for fields in written], len(parts), tokens)
+
+
+def _fields(answer: Completion) -> dict[str, str]:
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
+        return {}
+    return {name: one_line(text) for name, text in answer.value.items()}
+
+
+def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
+    """What to read in the next round: the summaries, in fewer parts than before; each is cut where that takes it."""
+    parts = split_to_tokens("\n".join(summaries), tokens)
+    if len(parts) < count:
+        return parts
+    share = max(8, (count - 1) * tokens // (2 * len(summaries)))
+    return split_to_tokens("\n".join(cut_to_tokens(each, share) for each in summaries), tokens)[: count - 1]
+
+
+def _request(
+    subject: Subject, step: str, asset: str, values: dict[str, str], fields: dict[str, int], text: str
+) -> Request:
+    prompt = load_prompt(step, subject.language)
+    question = prompt.question.substitute(
+        values,
+        title=subject.fenced_title,
+        page_names=subject.fenced_page_names(_NAMES_TOKENS),
+        document=fenced(text),
+    )
+    schema = object_schema(
+        {name: {"type": "string", "maxLength": _SLACK * max(1, chars)} for name, chars in fields.items()}
+    )
+    return Request(
+        prefix=prompt.prefix.substitute(values),
+        messages=(Message("user", question),),
+        max_tokens=_answer_tokens(sum(fields.values())),
+        tag=Tag(asset, step, subject.document_id, subject.shard),
+        schema=json.dumps(schema, ensure_ascii=False),
+    )
+
+
+def _answer_tokens(chars: int) -> int:
+    return int(chars * _SLACK * _TOKENS_PER_CHAR) + _ANSWER_TOKENS

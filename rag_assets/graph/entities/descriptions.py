@@ -9,7 +9,7 @@ import numpy as np
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.enrich.centrality import select_diverse, tf_idf
+from rag_assets.enrich.summaries.extraction import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.folding import fold_name
@@ -56,11 +56,6 @@ class Description:
     content_sha256: str | None
 
 
-def describing_method(model_name: str, chars: int) -> str:
-    """Digest of what describes: code, prompts, model, length."""
-    return digest(code_fingerprint(f"{__name__}:describe"), model_name, chars)
-
-
 def describe(
     notes: Iterable[Notes], known: dict[str, Description], model: LanguageModel, chars: int, missing: Missing
 ) -> dict[str, Description]:
@@ -73,7 +68,7 @@ def describe(
     Raises:
         ModelError: The model cannot be used any longer.
     """
-    method = describing_method(model.name, chars)
+    method = digest(code_fingerprint(f"{__name__}:describe"), model.name, chars)
     found: dict[str, Description] = {}
     long: list[Notes] = []
     for each in notes:

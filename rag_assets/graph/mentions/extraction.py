@@ -12,34 +12,43 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import zip_longest
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
-from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
-from rag_assets.graph.mentions.evidence import english_type, japanese_type
-from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_running, lists_on, relates
-from rag_assets.graph.mentions.recognizers import Recognizer
+from rag_assets.graph.mentions.pages import (
+    PROSE_KINDS,
+    SHORTEST_SENTENCE,
+    Prose,
+    Unit,
+    content_pages,
+    is_reference,
+    is_running,
+    lists_on,
+    page_language,
+    page_prose,
+    page_units,
+    relates,
+    unit_sentences,
+)
+from rag_assets.graph.mentions.recognizers import Recognizer, tidy_span
 from rag_assets.graph.mentions.spans import (
-    CELL_SIGN,
+    SYMBOL,
     KnownNames,
     Span,
     capitalised_names,
     identifiers,
     parted,
-    stands_alone,
     whole_cell,
     without_overlaps,
 )
 from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
-from rag_assets.graph.mentions.windows import Unit, page_units, placed_blocks
-from rag_assets.graph.names import is_code, is_name
+from rag_assets.graph.names import declared_aliases, is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
-from rag_assets.text.language import detect_language, is_japanese, is_torn, split_sentences
+from rag_assets.text.language import is_japanese, is_torn, split_sentences
 from rag_assets.text.plain import one_line
-from rag_assets.text.scripts import ITEM_LETTERS, LATIN
+from rag_assets.text.scripts import LATIN
 
 METHOD = "extractive"
 
@@ -49,33 +58,13 @@ _SENTENCE_NAMES = 8
 _NEIGHBOURS = 3
 _FAR = (120, 60)  # characters between two names of an English and of a Japanese sentence that it is about, at most
 _SMALL_LETTERS = re.compile(r"(?<![\w'’&-])[a-z]{2,}")
-_PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE})
-_WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is a heading or an item
-_WRAPPED_LINES = 12  # of one sentence, at most
-_ENDS = tuple("。．.！？!?：:；;」』）)】")
-_ITEM = re.compile(rf"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳{ITEM_LETTERS}]{{1,3}}[.)）．、 ])")
 _CELL = " / "  # the same in a description
 _FIRST_NAME = re.compile(f"[{LATIN}'.-]+")
-_BESIDE = 160  # characters on each side of a name that may show its type
-_SIGNS = re.compile('[\\\\{}@"“”=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
 _SHOWN_BY_ENDING = frozenset({PRODUCT, "organization", "person", "work", "event", "document", TERM})
 _SHOWN_BY_PLACE = frozenset({"organization", "person", "place", PRODUCT})
 _SHOWN_SHARE = 10  # of so many mentions of a name one that shows its type is enough
 _LEGAL_FORM = re.compile(r",? (?:inc|corp|corporation|ltd|limited|co|llc|plc|gmbh|ag|se)\.?$|^株式会社|株式会社$")
-_SMALL_WORD = re.compile(r"and/or| (?:as|is|are|was|were|that|which|who|or|but|if|has|have|had) ")
-_LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
-_LAST_WORDS = re.compile(r"(?: (?:&|and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
-_BEFORE_NAMES = re.compile(  # an article, or the word of a sentence or heading that has a capital as the name has
-    r"^(?:(?:the|a|an|our|its|their|this|that|his|her|across|see|in|on|at|from|with|by|and|but|via|per|within|inside|beyond"
-    r"|please|when|while|if|also|so|unlike|including|among|between|through|under|since)\s+)+",
-    re.IGNORECASE,
-)
-_BULLETS = " \t•·▪■●*-–—‐̶"
-_SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
-_NUMBERING = re.compile(r"^(?:\d+\.)+\d* +(?=\S)")
-_SUFFIX = re.compile("(?:直[前後]|以[前後外降]|同士|自体)$")
-_POSSESSIVE = re.compile(r"['’]s?$")
 
 
 class RelationshipKind(StrEnum):
@@ -150,16 +139,6 @@ class Extraction:
     relationships: tuple[RelationshipMention, ...]
 
 
-@dataclass(frozen=True)
-class _Prose:
-    """A stretch of running text that recognizers read."""
-
-    page_number: int
-    language: str
-    start: int
-    text: str
-
-
 class Extractor:
     """Finds names and relationships.
 
@@ -175,7 +154,7 @@ class Extractor:
         contents = [content_pages(pages) for pages in documents]
         languages = [{page.number: page_language(page) for page in pages} for pages in contents]
         prose = [
-            [part for page in pages for part in _page_prose(page, which[page.number])]
+            [part for page in pages for part in page_prose(page, which[page.number])]
             for pages, which in zip(contents, languages, strict=True)
         ]
         entities: dict[str, dict[str, tuple[Span, ...]]] = {}
@@ -203,7 +182,7 @@ class Extractor:
         for page in pages:
             language = languages[page.number]
             spans = list(_spans_by_unit(page, language, named.get(page.number, [])))
-            sentences = _sentences([unit for unit, _ in spans], page, language)
+            sentences = unit_sentences([unit for unit, _ in spans], page, language)
             for (unit, of_unit), sentence in zip(spans, sentences, strict=True):
                 kind = page.blocks[unit.block_index].kind
                 recognized = [span for span in of_unit if not sentence.cuts(span)]
@@ -242,7 +221,9 @@ class Extractor:
             description = ""
             if row is not None:
                 description = row.description if key in map(fold_name, row.names) else ""
-            elif kind in _PROSE and len(sentence) >= max(SHORTEST, 2 * len(name) + 1) and relates(sentence):
+            elif (
+                kind in PROSE_KINDS and len(sentence) >= max(SHORTEST_SENTENCE, 2 * len(name) + 1) and relates(sentence)
+            ):
                 description = sentence
             found[key] = Mention(
                 page.number,
@@ -260,52 +241,6 @@ class Extractor:
         if chosen in _SHOWN_BY_ENDING and not (chosen == "work" and name.isascii()):
             chosen = self._types.of_ending(name) or chosen
         return chosen if chosen in self._types.names else TERM
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere.
-
-    Attributes:
-        start: Where text of the unit begins that no cut may have shortened.
-    """
-
-    text: str
-    start: int
-    end: int
-
-    def cuts(self, span: Span) -> bool:
-        """Whether a name of the unit stands at a cut, so that it may be part of one."""
-        return span.start < self.start or span.end > self.end
-
-
-def _sentences(units: Sequence[Unit], page: Page, language: str) -> list[_Sentence]:
-    """The sentence of each unit; those whose line ends without an end of a sentence go on in the next line."""
-    glue = "" if language == "ja" else " "
-    goes_on = [
-        page.blocks[unit.block_index].kind in _PROSE
-        and following is not None
-        and following.block_index == unit.block_index
-        and following.line == unit.line + 1
-        and len(unit.text) >= _WRAPPED_CHARS[language]
-        and not unit.text.rstrip().endswith(_ENDS)
-        and not _ITEM.match(following.text)
-        for unit, following in zip_longest(units, units[1:])
-    ]
-    wrapped = {unit.block_index for unit, more in zip(units, goes_on, strict=True) if more}
-    sentences: list[_Sentence] = []
-    first = 0
-    for last, more in enumerate(goes_on):
-        if more and last + 1 - first < _WRAPPED_LINES:
-            continue
-        whole = glue.join(each.text.strip() for each in units[first : last + 1])
-        edge = int(language == "ja")  # English lines are cut between words
-        for place in range(first, last + 1):
-            text = units[place].text
-            cut = place < last or more or (units[place].block_index in wrapped and not text.rstrip().endswith(_ENDS))
-            sentences.append(_Sentence(whole, edge * (place > first), len(text) - edge * cut))
-        first = last + 1
-    return sentences
 
 
 def _common_words(pages: Sequence[Page], languages: Mapping[int, str]) -> frozenset[str]:
@@ -326,75 +261,23 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
         span
         for span, sure in capitalised_names(text)
         if ((sure and is_running(text)) or fold_name(text[span.start : span.end]) in proven)
-        and not _SYMBOL.fullmatch(text[span.start : span.end])
+        and not SYMBOL.fullmatch(text[span.start : span.end])
         and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
         and not any(span.start < other.end and other.start < span.end for other in others)
     ]
 
 
-def content_pages(pages: Sequence[Page]) -> list[Page]:
-    """Pages that entities are taken from: all but covers, revision histories and tables of contents."""
-    return [page for page in pages if page.role is None]
-
-
-def page_language(page: Page) -> str:
-    """Language that a page is read in: `ja` where it is Japanese, else `en`."""
-    return "ja" if detect_language(page_text(page)) == "ja" else "en"
-
-
-def _page_prose(page: Page, language: str) -> list[_Prose]:
-    """Running text of a page: paragraphs, and cells that hold sentences."""
-    unread = {BlockKind.HEADER, BlockKind.DIAGRAM} | ({BlockKind.HEADING} if language == "ja" else set())
-    parts: list[_Prose] = []
-    for _, start, block in placed_blocks(page):
-        line_start = start
-        for line in block.text.split("\n") if block.kind not in unread else ():
-            place = line_start
-            for text in line.split(CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
-                if is_prose(text, language, block.kind):
-                    parts.append(_Prose(page.number, language, place, text))
-                place += len(text) + len(CELL_SIGN)
-            line_start += len(line) + 1
-    return parts
-
-
 def _recognized_spans(
-    prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]
+    prose: Sequence[Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]
 ) -> dict[int, list[Span]]:
     """Named entities by page, as spans of the page's text, of what recognizers found by language and text."""
     spans: dict[int, list[Span]] = defaultdict(list)
     for part in prose:
         for entity in entities[part.language][part.text]:
-            if span := _tidy(part.text, entity, part.language):
+            if span := tidy_span(part.text, entity, part.language):
                 place = (part.start + span.start, part.start + span.end)
                 spans[part.page_number].append(Span(*place, span.type))
     return spans
-
-
-def _tidy(text: str, span: Span, language: str) -> Span | None:
-    """A recognized span without article, genitive and blanks; None where it cannot be a name of its type."""
-    name = text[span.start : span.end]
-    if "\n" in name or " | " in name:
-        return None
-    start = span.start + len(name) - len(name.lstrip(_BULLETS))
-    name = name.lstrip(_BULLETS).rstrip()
-    without = _NUMBERING.sub("", _BEFORE_NAMES.sub("", name))
-    start += len(name) - len(without)
-    name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:-–—")
-    if language == "ja":
-        name = _SUFFIX.sub("", name)
-    if start and text[start + len(name) :].startswith(":") and " " in name:
-        name = name.rpartition(" ")[0]  # the last word is a label, as in `Cashier: Ann Lee Register: 7`
-    name = _LAST_WORDS.sub("", name)
-    if not is_name(name) or _SIGNS.search(name) or _LISTED.search(name) or text[:start].endswith("."):
-        return None
-    if language == "ja" and not stands_alone(text, start, start + len(name)):
-        return None
-    if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name) or _SYMBOL.fullmatch(name)):
-        return None
-    end = start + len(name)
-    shown = japanese_type if language == "ja" else english_type
-    return Span(start, end, shown(span.type, name, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]))
 
 
 def _confirmed(spans: Sequence[Span], text: str, common: frozenset[str]) -> Iterator[Span]:

@@ -14,7 +14,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from rag_assets.enrich.documents import Subject, stated_title
-from rag_assets.enrich.written import Progress, Records, Wanted, side_by_side, update_with_model
+from rag_assets.enrich.written import Progress, Records, Wanted, update_with_model
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.mentions.dialogues import Claim, MentionOptions, WindowAnswer, check_windows, window_dialogue
 from rag_assets.graph.mentions.extraction import (
@@ -24,25 +24,25 @@ from rag_assets.graph.mentions.extraction import (
     Mention,
     RelationshipKind,
     RelationshipMention,
+)
+from rag_assets.graph.mentions.pages import (
+    Window,
     content_pages,
     page_language,
-)
-from rag_assets.graph.mentions.recognizers import Recognizer
-from rag_assets.graph.mentions.windows import (
-    Window,
     page_units,
     page_windows,
     placed_blocks,
     window_of,
     window_text,
 )
-from rag_assets.models.dialogue import Dialogue
+from rag_assets.graph.mentions.recognizers import Recognizer
+from rag_assets.graph.mentions.spans import CELL_SIGN
+from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
 
 _DOCUMENTS_AT_ONCE = 256
-_CELL = " | "
 
 MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
 
@@ -173,7 +173,7 @@ class _BlockPassages:
         """The chunk id of the passage that holds a name and most of the cells of its place; the first of several."""
         if len(self._chunk_ids) == 1:
             return self._chunk_ids[0]
-        cells = list(filter(None, map(_squeezed, place.replace("\n", _CELL).split(_CELL))))
+        cells = list(filter(None, map(_squeezed, place.replace("\n", CELL_SIGN).split(CELL_SIGN))))
         wanted = _squeezed(name)
         held = [self._cells[cell] for cell in cells if cell in self._cells]
         for index in min(held, key=len, default=()):
@@ -207,7 +207,7 @@ class _BlockPassages:
         """Places of the passages with each cell, and with each value of a cell that follows its label."""
         found: dict[str, list[int]] = {}
         for index, text in enumerate(self._texts):
-            cells = text.replace("\n", _CELL).split(_CELL)
+            cells = text.replace("\n", CELL_SIGN).split(CELL_SIGN)
             values = [value for cell in cells if (value := cell.partition(": ")[2])]
             for cell in dict.fromkeys(map(_squeezed, (*cells, *values))):
                 found.setdefault(cell, []).append(index)

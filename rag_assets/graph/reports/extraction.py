@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.graph.entity_types import IDENTIFIER
-from rag_assets.graph.reports.context import Claim, Elements, Entity, Relationship, ReportContext
-from rag_assets.graph.reports.references import Records, check_references, cited, reference
+from rag_assets.graph.reports.context import (
+    Claim,
+    Elements,
+    Entity,
+    Records,
+    Relationship,
+    ReportContext,
+    check_references,
+    cited,
+    reference,
+)
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line

@@ -1,14 +1,24 @@
 """Embedders and their tokenizers, and the one function that chooses among them.
 
-What stays out: reading and exporting weights (`e5_weights`, `e5_export`, `e5_files`), caching of vectors, and search.
-Heavy libraries are imported when a model is first used, not when this module is.
+The exported files of the product's own, multilingual-e5-small, lie in a cache folder: written once, checked at every
+load. They are written under a temporary name and put in place in one step, with a manifest of checksums last. Two
+processes that export at the same time write the same bytes, so whichever comes last wins without harm; a file that does
+not agree with the manifest is written again.
+
+What stays out: reading and exporting weights (`e5_weights`, `e5_export`), caching of vectors, and search. Heavy
+libraries are imported when a model is first used, not when this module is.
 """
 
+import hashlib
 import itertools
+import json
+import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,12 +28,12 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.models.embedding.e5_files import E5Files, ensure_files, export_name
-from rag_assets.models.embedding.e5_weights import Precision
+from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
 from rag_assets.models.providers import sendable
 from rag_assets.processes.workers import processors
+from rag_assets.store.files import remove_leftovers, sync_file, written_aside
 from rag_assets.text.plain import one_line
 
 _DIMENSION = 384
@@ -33,6 +43,33 @@ _BEGIN_ID, _END_ID = 0, 2
 _TEXT_CHARACTERS = 32_768
 _SLICE_CHARACTERS = 1_000_000
 _SLICE_TEXTS = 1_024
+
+# Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
+EXPORT_VERSION = 1
+_MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class E5Files:
+    """Where the exported files lie: ONNX model, tokenizer, and a manifest with the SHA-256 of each, as JSON."""
+
+    model: Path
+    tokenizer: Path
+    manifest: Path
+
+    def complete(self) -> bool:
+        """Whether both files agree with the manifest."""
+        try:
+            expected = json.loads(self.manifest.read_bytes())
+            return bool(expected == self.checksums())
+        except (OSError, ValueError):
+            return False
+
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of each file by its name."""
+        return {path.name: _sha256(path) for path in (self.model, self.tokenizer)}
 
 
 class _Encoding(Protocol):
@@ -218,3 +255,72 @@ def _open_session(path: Path) -> _Session:
     except (state.Fail, state.InvalidProtobuf, state.NoSuchFile, state.NotImplemented, state.RuntimeException) as error:
         raise ModelError(f"{path}: onnxruntime cannot open it: {error}") from error
     return session
+
+
+def export_name(precision: Precision) -> str:
+    """Name of model, weights and numerics, as in `multilingual-e5-small-q4-int8/0.3.0-1`."""
+    return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}"
+
+
+def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
+    """Find the exported files, or write them into a folder that is made when missing (some seconds, once).
+
+    Raises:
+        ModelError: The weights cannot be read or the files cannot be written.
+    """
+    stem = export_name(precision).replace("/", "-")
+    files = E5Files(*(cache_folder / f"{stem}{ending}" for ending in (_MODEL, _TOKENIZER, _MANIFEST)))
+    if files.complete():
+        return files
+    try:
+        _export(files, precision)
+    except OSError as error:
+        raise ModelError(f"{cache_folder}: the embedder cannot be exported: {error}") from error
+    return files
+
+
+def damaged_exports(cache_folder: Path) -> list[Path]:
+    """Exported files that do not agree with their manifest, or have none, and manifests that cannot be read; loading
+    mends them.
+    """
+    damaged, stated = [], set()
+    for manifest in sorted(cache_folder.glob(f"*{_MANIFEST}")):
+        try:
+            expected = json.loads(manifest.read_bytes())
+            stated |= {cache_folder / name for name in expected}
+            damaged += [cache_folder / name for name in expected if _sha256(cache_folder / name) != expected[name]]
+        except (OSError, ValueError, TypeError):
+            damaged.append(manifest)
+            stem = manifest.name.removesuffix(_MANIFEST)
+            stated |= {cache_folder / f"{stem}{_MODEL}", cache_folder / f"{stem}{_TOKENIZER}"}
+    exported = {path for ending in (_MODEL, _TOKENIZER) for path in cache_folder.glob(f"*{ending}")}
+    return damaged + sorted(exported - stated)
+
+
+def _export(files: E5Files, precision: Precision) -> None:
+    from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
+
+    started = time.monotonic()
+    remove_leftovers(files.manifest.parent)
+    weights = read_weights(installed_path())
+    checksums = {
+        files.model.name: _replace(files.model, lambda path: export_model(weights, path, precision)),
+        files.tokenizer.name: _replace(files.tokenizer, lambda path: export_tokenizer(weights.vocabulary, path)),
+    }
+    _replace(files.manifest, lambda path: path.write_text(json.dumps(checksums), encoding="utf-8"))
+    _logger.info("exported %s in %.1f s", files.model.name, time.monotonic() - started)
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> str:
+    """Write a file under a temporary name, put it in place in one step and return its SHA-256."""
+    with written_aside(path) as temporary:
+        write(temporary)
+        sync_file(temporary)
+        checksum = _sha256(temporary)
+        temporary.replace(path)
+    return checksum
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
