@@ -15,7 +15,7 @@ from rag_assets.parsing.flow import Sections, letters
 from rag_assets.parsing.mail.outlook import read_msg
 from rag_assets.parsing.mail.parts import Body, Letter, read_eml
 from rag_assets.parsing.markup.reader import Markup, on_first_page, read_markup
-from rag_assets.parsing.plain.blocks import text_blocks
+from rag_assets.parsing.plain.text import text_blocks
 
 _DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, AssertionError, OverflowError, struct.error)
 _REFERENCE = re.compile(r"<?https?://\S+>?|\[(?:image|cid|図)[:：][^\]]*\]")
