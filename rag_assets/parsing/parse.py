@@ -161,7 +161,7 @@ def _dispatch(
 
             return parse_pptx(data, limits.archive_entries, limits.expanded_bytes, limits.pages)
         case DocumentFormat.EML | DocumentFormat.MSG:
-            from rag_assets.parsing.mail.reader import parse_message
+            from rag_assets.parsing.mail import parse_message
 
             return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
