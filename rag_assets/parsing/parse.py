@@ -194,7 +194,7 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
     if not data:
         raise ParseError(FailureCause.NO_TEXT, "the file is empty")
     if detection.encrypted:
-        from rag_assets.parsing.excel.encryption import decrypt_package
+        from rag_assets.parsing.archive import decrypt_package
 
         data = decrypt_package(data, detection.name, passwords)
         if len(data) > limits.file_bytes:

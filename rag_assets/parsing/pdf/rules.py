@@ -15,9 +15,9 @@ from pypdfium2 import raw
 
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.geometry import Sets
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.pdf.runs import OpenPage
-from rag_assets.parsing.sets import Sets
 
 _THIN = 3.0
 _STRAIGHT = 1.0

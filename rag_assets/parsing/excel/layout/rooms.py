@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from rag_assets.parsing.excel.cells import Area, SheetCells
 from rag_assets.parsing.excel.workbook import PLAIN, Look
-from rag_assets.parsing.sets import Sets
+from rag_assets.parsing.geometry import Sets
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""

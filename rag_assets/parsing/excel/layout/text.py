@@ -12,7 +12,7 @@ from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands
 from rag_assets.parsing.excel.layout.captions import CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import table_block
-from rag_assets.parsing.sets import Sets
+from rag_assets.parsing.geometry import Sets
 from rag_assets.text.scripts import ITEM_LETTERS
 
 _NUMBERED = re.compile(
