@@ -7,8 +7,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Box, make_bands
-from rag_assets.parsing.excel.layout.captions import states_value
-from rag_assets.parsing.excel.layout.sections import heading_level
+from rag_assets.parsing.excel.layout.sections import heading_level, states_value
 from rag_assets.parsing.excel.layout.tables import table_block
 
 
