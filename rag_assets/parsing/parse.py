@@ -24,8 +24,6 @@ from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.parsing.sections import divided
 from rag_assets.text.plain import one_line
 
-__all__ = ["ParsingLimits", "parse_bytes"]
-
 logger = logging.getLogger(__name__)
 
 _MESSAGE_CHARS = 300
