@@ -29,20 +29,13 @@ from rag_assets.parsing.drawings.controls import place_controls
 from rag_assets.parsing.drawings.diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.drawings.drawings import read_drawing
 from rag_assets.parsing.excel import notes
-from rag_assets.parsing.excel.cells import (
-    MAXIMUM_CHARS,
-    Area,
-    SheetCells,
-    block_area,
-    disjoint,
-    read_sheet,
-    take_covered,
-)
+from rag_assets.parsing.excel.cells import MAXIMUM_CHARS, SheetCells, block_area, disjoint, read_sheet, take_covered
 from rag_assets.parsing.excel.formats import general
 from rag_assets.parsing.excel.layout.sections import arrange
 from rag_assets.parsing.excel.layout.sheet import cell_blocks
 from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, clean_text, open_workbook
 from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.text.cells import Area
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = b"PK"

@@ -19,12 +19,12 @@ from rag_assets.parsing.archive import Archive, Relation, alternative, local_nam
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
-from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.geometry import IDENTITY, Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.word import main_part
+from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
-from rag_assets.parsing.excel.cells import Area, SheetCells, Texts, block_area, parse_area
+from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel.layout.sections import CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
+from rag_assets.text.cells import Area, parse_area
 from rag_assets.text.scripts import ITEM_LETTERS
 
 _GRAPH_PAPER_CHARS = 4.5

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
-from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Band, Box, is_form_row, stands_out
 from rag_assets.parsing.excel.layout.names import (
     Kind,
@@ -28,6 +27,7 @@ from rag_assets.parsing.excel.layout.names import (
     plain,
 )
 from rag_assets.parsing.excel.layout.sections import is_unit
+from rag_assets.text.cells import Area
 
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
