@@ -124,6 +124,11 @@ class Archive:
         _refuse_stated_type(part, root)
         return root
 
+    def main_part(self, usual: str) -> str:
+        """Name of the part that the archive's root names as its document, else the usual one."""
+        stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
+        return next((part for part in stated if self.has(part)), usual)
+
     def stated_title(self) -> str:
         """The title in the core properties; empty where there is none. A file whose properties are damaged is whole."""
         try:

@@ -126,7 +126,7 @@ def parse_message(
             are nested deeper than can be followed.
     """
     try:
-        letter = _read_eml(data) if document_format is DocumentFormat.EML else _read_msg(data)
+        letter = _eml_letter(_parsed(data), 0) if document_format is DocumentFormat.EML else _read_msg(data)
     except RecursionError as error:
         raise ParseError(FailureCause.TOO_LARGE, "message: its parts are nested too deep") from error
     except _DAMAGE as error:
@@ -206,11 +206,6 @@ class _RawHeaders(email.policy.Compat32):
         return value
 
 
-def _read_eml(data: bytes) -> _Letter:
-    """Read a message with those attached to it, at any depth within the limit on nesting."""
-    return _eml_letter(_parsed(data), 0)
-
-
 def _decode_bytes(data: bytes, charset: str | None) -> str:
     """Decode by the stated charset where it is known and the bytes are written in it, else by what they look like."""
     text = decode_stated(data, charset) if charset else None
@@ -256,6 +251,7 @@ def _parsed(data: bytes) -> _Part:
 
 
 def _eml_letter(message: _Part, depth: int) -> _Letter:
+    """An Internet message with those attached to it, at any depth within the limit on nesting."""
     letter = _Letter(decode_header(message.get("Subject", "")))
     letter.headers = {name: text for name in _HEADERS if (text := decode_header(message.get(name, "")))}
     if message.get_content_type() in _ENCRYPTED:

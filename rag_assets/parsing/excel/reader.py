@@ -25,6 +25,7 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageR
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, open_container
+from rag_assets.parsing.detect import OLE_MAGIC
 from rag_assets.parsing.drawings.controls import place_controls
 from rag_assets.parsing.drawings.diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.drawings.drawings import read_drawing
@@ -37,7 +38,6 @@ from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, clean_text, 
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.text.cells import Area
 
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = b"PK"
 _RUNNING_HEADER_ROWS = 6
 _NAMES = (
@@ -78,7 +78,7 @@ def parse_excel(data: bytes, limits: ParsingLimits, passwords: Sequence[str] = (
     Raises:
         ParseError: The whole workbook cannot be read: ENCRYPTED, MALFORMED, TOO_LARGE or UNSUPPORTED_FORMAT.
     """
-    if data.startswith(_OLE_MAGIC):
+    if data.startswith(OLE_MAGIC):
         data = open_container(data, passwords)
     if not data.startswith(_ZIP_MAGIC):
         return _parse_values(data, "xls", limits)

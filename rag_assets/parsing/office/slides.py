@@ -23,7 +23,6 @@ from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, pictu
 from rag_assets.parsing.geometry import IDENTITY, Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
-from rag_assets.parsing.office.word import main_part
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
@@ -65,7 +64,7 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
         ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; TOO_LARGE where it has too many slides.
     """
     archive = Archive(data, maximum_entries, maximum_bytes)
-    main = main_part(archive, "ppt/presentation.xml")
+    main = archive.main_part("ppt/presentation.xml")
     presentation = archive.tree(main)
     relations = archive.relations(main)
     stated = presentation.find("{*}sldSz")
