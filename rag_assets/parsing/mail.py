@@ -37,6 +37,8 @@ _DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, Assertio
 _REFERENCE = re.compile(r"<?https?://\S+>?|\[(?:image|cid|図)[:：][^\]]*\]")
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 _UNTITLED = "（件名なし）"
+
+# Internet messages.
 _HEADERS = ("From", "To", "Cc", "Date")
 _ENCODED_WORD = re.compile(r"=\?([^?\s]+)\?([bBqQ])\?([^?]*)\?=")
 _SURROGATE = re.compile("[\udc80-\udcff]|\x1b\\$")
@@ -45,6 +47,8 @@ _ENCRYPTED = {"multipart/encrypted", "application/pkcs7-mime", "application/x-pk
 _MESSAGES = {"message/rfc822", "message/global"}
 
 _Part: TypeAlias = "Message[str, str]"
+
+# Outlook messages.
 _FILE_OFFSET, _EMBEDDED_OFFSET, _PART_OFFSET = 32, 24, 8  # where the properties of a storage begin, by its kind
 _CLASS, _SUBJECT, _SUBMITTED, _TRANSPORT_HEADERS = 0x001A, 0x0037, 0x0039, 0x007D
 _SENDER_NAME, _SENDER_ADDRESS, _SENDER_SMTP_ADDRESS, _REPRESENTED = 0x0C1A, 0x0C1F, 0x5D01, 0x0042

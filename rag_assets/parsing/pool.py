@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 _NEAR_LIMIT_SHARE = 0.7
 _OUT_OF_MEMORY_WORDS = (b"MemoryError", b"memory allocation of", b"bad_alloc", b"ut of memory")
+
+# Within the process.
 _ANSWER_BYTES = 256 << 20
 _CRASH_OUTPUT_BYTES = 1 << 16
 _RECYCLED_SHARE = 0.5  # of the memory that it may take, from which on another process takes the next file

@@ -37,6 +37,8 @@ _MAXIMUM_CHOICES = 1_000
 _LINK_CHARS = 2_083  # no more fits into a link
 _MAXIMUM_LINKS = 65_530  # no more fit on a sheet
 MAXIMUM_CHARS = 30_000_000
+
+# Formulas.
 _FORMULA_REFERENCE = re.compile(
     r"""(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*'|\[[^\]]*\])"""
     r"""|(?<![\w.$])(?P<fixed_column>\$?)(?P<column>[A-Za-z]{1,3})(?P<fixed_row>\$?)(?P<row>\d{1,7})(?![\w(.!])"""

@@ -60,6 +60,7 @@ _LONG_BLOCKS = 40
 
 Sheet = tuple[Sequence[Block], Sequence[ParseError]]
 """Blocks of a sheet, and what had to be left out of it."""
+
 _Value = int | float | str | bool | time | date | datetime | timedelta
 
 

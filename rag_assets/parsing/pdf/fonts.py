@@ -30,6 +30,8 @@ _ASCENT, _DESCENT = 880, -120
 _HALF, _FULL = 1, 2  # glyphs
 _BOXES = {_HALF: (30, -100, 470, 780), _FULL: (60, -80, 940, 800)}  # left, bottom, right and top
 _HALF_WIDTH = ((0x20, 0x2FF), (0xFF61, 0xFFDC), (0xFFE8, 0xFFEE))
+
+# Numbers of glyphs.
 _NUMBERS = (
     0x46B8,
     0x478A,

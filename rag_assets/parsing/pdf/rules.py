@@ -33,6 +33,8 @@ _WHITE = 250
 Matrix = tuple[float, float, float, float, float, float]
 Shape = Literal["rule", "area", "frame"]
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+# Grids.
 _TOUCH = 3.0
 _PRODUCT = 300_000
 _BOXES = 60_000

@@ -26,6 +26,8 @@ _CHARSETS = {
 _READ_FOR_EACH_DAMAGE = 5  # characters beyond ASCII; fewer tell of another charset than the stated one
 _LEGACY_ENCODINGS = ("cp932", "euc_jp", "iso2022_jp", "cp1252")
 _JIS_ESCAPE = re.compile(rb"\x1b(\([BJI]|\$[@B]|\$\(D)")
+
+# Blocks of text without markup.
 _NUMERAL = r"[\d一二三四五六七八九十百]+"
 _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
 _RULE = re.compile(r"^[\W_]{3,}$")

@@ -18,6 +18,8 @@ from rag_assets.text.scripts import FULL_WIDTH_LETTERS
 _NUMBER = re.compile(r"(\d{1,3}(?:[.．]\d{1,3})*)[.．]?")
 _SUBNUMBER = re.compile(r"[-.]\d")
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
+
+# Titles of tables and notes on them.
 _CAPTION_CHARS = 40
 CAPTION_ROWS = 3
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")

@@ -30,6 +30,8 @@ _SAMPLE_ROWS = 500
 _DEFAULT_WIDTH_CHARS = 8.4
 _TITLE_POINTS = 14
 _NAME = re.compile(r"[^\W\d_]{2}")
+
+# Texts outside of drawn tables.
 _NUMBERED = re.compile(
     r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
     r"[\s　]*(?=\S)(?![\d,])"

@@ -32,6 +32,8 @@ from rag_assets.text.cells import Area
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
 _YEAR_DIGITS = 4
+
+# Forms.
 _FORM_SCORE = 2.0
 _MAXIMUM_ROWS = 60
 _MAXIMUM_PAIRS = 4
