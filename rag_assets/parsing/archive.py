@@ -245,7 +245,7 @@ def descend(element: etree._Element, *names: str) -> Iterator[etree._Element]:
             yield from descend(child, *names)
 
 
-def open_container(data: bytes, passwords: Sequence[str] = ()) -> bytes:
+def open_container(data: bytes, passwords: Sequence[str]) -> bytes:
     """The workbook inside a compound file: decrypted where needed, the same bytes where nothing is encrypted.
 
     Args:

@@ -58,7 +58,7 @@ IDENTITY = Frame()
 
 
 def connector_path(
-    placed: Rectangle, preset: str, bends: Sequence[float] = (), *, flip_x: bool, flip_y: bool, rotation: str
+    placed: Rectangle, preset: str, bends: Sequence[float], *, flip_x: bool, flip_y: bool, rotation: str
 ) -> Line:
     """Points of a connector from start to end; curves run along the bent line of the same form.
 

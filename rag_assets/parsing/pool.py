@@ -103,7 +103,7 @@ def parse_files(
     count = workers or processors()
     greeting = pickle.dumps((limits, passwords))
     options = WorkerOptions(greeting, limits.memory_bytes, _ANSWER_BYTES + (1 << 20), _CRASH_OUTPUT_BYTES)
-    processes = Workers("rag_assets.parsing.pool", count, options)
+    processes = Workers(__name__, count, options)
     threads = ThreadPoolExecutor(count, "parsing")  # each waits for a process
     waiting, under_way = iter(jobs), dict[Future[ParsedDocument], ParseJob]()
 
@@ -211,8 +211,8 @@ def main(descriptor: int, lifeline: int) -> None:
 def _parse_job(
     job: ParseJob,
     limits: ParsingLimits,
-    passwords: Sequence[str] = (),
-    announce: Callable[[int], None] | None = None,
+    passwords: Sequence[str],
+    announce: Callable[[int], None],
 ) -> ParsedDocument:
     """Read and parse one file; whatever is wrong with it becomes a failure. Arguments as for `parse_bytes`."""
     path = Path(job.path)
