@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag_assets.parsing.parse import ParsingLimits
+from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pool import ParseJob, parse_files
 
 ROOT = Path(__file__).parents[1]

@@ -52,8 +52,7 @@ from rag_assets.graph.mentions.recognizers import SpacyRecognizer
 from rag_assets.graph.mentions.tables import update_mentions
 from rag_assets.graph.reports.tables import update_reports
 from rag_assets.models.language_models import ExtractiveModel
-from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.documents import update_documents
+from rag_assets.parsing.documents import update_chunks, update_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.steps import chunks_key, worker_count

@@ -38,7 +38,7 @@ from rag_assets.pipeline.settings import Settings
 from rag_assets.query import HydeOptions, KnowledgeBase, QueryOptions
 from rag_assets.store.lake import shard_of
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.text.terms import search_terms
+from rag_assets.text.folding import search_terms
 
 SEED = 7
 WINDOW_CHARS = 400

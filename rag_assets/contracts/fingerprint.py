@@ -32,7 +32,7 @@ _TRANSPORT = frozenset(
         *("pipeline", "defs", "cli"),
     )
 )
-_TRANSPORT_MODULES = frozenset(("enrich.written", "parsing.passwords", "parsing.pool", "parsing.worker"))
+_TRANSPORT_MODULES = frozenset(("enrich.written", "parsing.passwords", "parsing.pool"))
 _COUNTED_MODULES = frozenset(("contracts.causes", "contracts.content", "contracts.formats", "models.prompts"))
 
 # Distributions whose versions count, by the name under which code imports them. The others (NumPy, Arrow, DuckDB,

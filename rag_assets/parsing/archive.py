@@ -1,13 +1,23 @@
-"""The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing."""
+"""The containers of Office documents.
 
+The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing; and ways
+through the elements of its parts: alternatives, content controls.
+
+The compound file of an encrypted document or an old workbook: opened where Excel opens it without asking or a given
+password fits, else refused. What stays out: guessing passwords.
+"""
+
+import logging
 import posixpath
+import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import IO, Any
 from urllib.parse import unquote
+from xml.parsers.expat import ExpatError
 
 from lxml import etree
 
@@ -26,6 +36,13 @@ _HARDENED: dict[str, Any] = {
     "remove_comments": True,
 }
 _DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError, ValueError)
+_COMPOUND_DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error, AssertionError,
+                    NotImplementedError, OverflowError, ExpatError)  # fmt: skip
+_DEFAULT_PASSWORD = "VelvetSweatshop"  # noqa: S105 - published: Excel tries it before it asks for one
+
+# It writes passwords and keys into its debugging messages.
+logging.getLogger("msoffcrypto").setLevel(logging.WARNING)
+TRANSPARENT = {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "hyperlink", "fldSimple", "dir", "bdo"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,11 @@ class Archive:
             raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
         _refuse_stated_type(part, root)
         return root
+
+    def main_part(self, usual: str) -> str:
+        """Name of the part that the archive's root names as its document, else the usual one."""
+        stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
+        return next((part for part in stated if self.has(part)), usual)
 
     def stated_title(self) -> str:
         """The title in the core properties; empty where there is none. A file whose properties are damaged is whole."""
@@ -189,3 +211,95 @@ def _refuse_stated_type(part: str, element: etree._Element) -> None:
     """Refuse a document type wherever it stood: what its entities stand for would be missing."""
     if element.getroottree().docinfo.internalDTD is not None:
         raise ParseError(FailureCause.MALFORMED, f"part {part} carries a document type declaration")
+
+
+def alternative(element: etree._Element) -> etree._Element:
+    """What to read of `mc:AlternateContent`: the first choice, else the fallback; never both, as they say the same.
+
+    Returns:
+        The part to read; the element itself where it holds neither.
+    """
+    for name in ("{*}Choice", "{*}Fallback"):
+        if (choice := element.find(name)) is not None:
+            return choice
+    return element
+
+
+def paragraphs(element: etree._Element) -> Iterator[etree._Element]:
+    """Paragraphs at any depth, without those that only repeat others for other programs."""
+    for paragraph in element.iter("{*}p"):
+        choices = paragraph.iterancestors("{*}Choice", "{*}Fallback")
+        if all((parent := choice.getparent()) is None or alternative(parent) is choice for choice in choices):
+            yield paragraph
+
+
+def descend(element: etree._Element, *names: str) -> Iterator[etree._Element]:
+    """Children of some names, those inside content controls and the like included."""
+    for child in element:
+        name = local_name(child)
+        if name in names:
+            yield child
+        elif name == "AlternateContent":
+            yield from descend(alternative(child), *names)
+        elif name in TRANSPARENT:
+            yield from descend(child, *names)
+
+
+def open_container(data: bytes, passwords: Sequence[str]) -> bytes:
+    """The workbook inside a compound file: decrypted where needed, the same bytes where nothing is encrypted.
+
+    Args:
+        data: The compound file.
+        passwords: Tried in order where it is encrypted.
+
+    Raises:
+        ParseError: ENCRYPTED where a password is needed; MALFORMED where the container cannot be read;
+            UNSUPPORTED_FORMAT where it holds no workbook.
+    """
+    import olefile
+
+    try:
+        with olefile.OleFileIO(BytesIO(data)) as container:
+            encrypted_package = container.exists("EncryptionInfo")
+            old_workbook = container.exists("Workbook") or container.exists("Book")
+    except _COMPOUND_DAMAGE as error:
+        raise ParseError(FailureCause.MALFORMED, f"workbook: no readable compound file: {error}") from error
+    if not encrypted_package and not old_workbook:
+        raise ParseError(FailureCause.UNSUPPORTED_FORMAT, "compound file without a workbook")
+    return decrypt_package(data, "workbook", passwords, certain=encrypted_package)
+
+
+def decrypt_package(data: bytes, name: str, passwords: Sequence[str], *, certain: bool = True) -> bytes:
+    """The Office document inside an encrypted container.
+
+    Args:
+        data: The compound file that holds it.
+        name: What the document is called in messages.
+        passwords: Tried in order.
+        certain: Whether it is known to be encrypted; else a file that cannot be told to be so stays as it is.
+
+    Raises:
+        ParseError: ENCRYPTED where none fits; the message holds no password.
+    """
+    from msoffcrypto import OfficeFile
+    from msoffcrypto.exceptions import DecryptionError, FileFormatError, InvalidKeyError
+    from msoffcrypto.exceptions import ParseError as CryptoParseError
+
+    try:
+        workbook = OfficeFile(BytesIO(data))
+        if not workbook.is_encrypted():
+            return data
+    except (DecryptionError, FileFormatError, CryptoParseError, *_COMPOUND_DAMAGE):
+        if not certain:
+            return data  # its reader will name what is wrong
+        raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted, its encryption cannot be read") from None
+    for password in (_DEFAULT_PASSWORD, *passwords):
+        output = BytesIO()
+        try:
+            workbook.load_key(password=password)
+            workbook.decrypt(output)
+        except (DecryptionError, InvalidKeyError, FileFormatError, CryptoParseError, *_COMPOUND_DAMAGE):
+            continue
+        return output.getvalue()
+    tried = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
+    raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted: {tried}")

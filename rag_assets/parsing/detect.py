@@ -32,7 +32,7 @@ _BUILT_IN = [each for each in DocumentFormat if Reader.BUILT_IN in each.reader]
 _EXTENSIONS = {f".{extension}": each for each in _BUILT_IN for extension in each.extensions}
 _TEXT_FORMATS = {each for each in _BUILT_IN if each.is_text}
 
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _OTHER_MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png", "a PNG image"),
@@ -128,7 +128,7 @@ def detect_format(data: bytes, file_name: str) -> Detection:
     named = _EXTENSIONS.get(extension)
     if not data:
         return _supported(named or DocumentFormat.TXT)
-    if data.startswith(_OLE_MAGIC):
+    if data.startswith(OLE_MAGIC):
         return _detect_ole(data, named)
     if data.startswith(_ZIP_MAGIC):
         return _detect_zip(data, named)

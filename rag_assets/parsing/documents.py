@@ -1,4 +1,6 @@
-"""The parsing step: brings `documents`, `pages`, `blocks` and `parse_failures` in step with the files."""
+"""The steps of parsing: they bring `documents`, `pages`, `blocks` and `parse_failures` in step with the files, and
+`chunks` with the pages.
+"""
 
 import hashlib
 import tempfile
@@ -12,17 +14,28 @@ from pathlib import Path, PurePosixPath
 from rag_assets.contracts.causes import DocumentStatus, FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
-from rag_assets.parsing.parse import ParsingLimits, installed_readers
+from rag_assets.contracts.ports import Tokenizer
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES
+from rag_assets.parsing.chunking import chunk_page
+from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.parsing.parse import installed_readers
 from rag_assets.parsing.passwords import NO_PASSWORDS, Passwords
 from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
+from rag_assets.parsing.records import (
+    Record,
+    chunk_records,
+    document_record,
+    document_titles,
+    failure_records,
+    file_facts,
+    load_pages,
+    parsed_records,
+    rows,
+)
 from rag_assets.sources.changes import Listing, stored_documents, was_read
 from rag_assets.sources.listing import SourceFile, fetch, same_state, without_inode
-from rag_assets.store.incremental import StepReport, replace_documents, stale_documents
+from rag_assets.store.incremental import Rows, StepReport, replace_documents, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
-
-TABLES_WRITTEN = (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES)
 
 _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
 # Limits that say how long and how hard to try: what a file that fits into them gives does not depend on them.
@@ -224,7 +237,7 @@ def _compare(
     if readers:
         for document_id in _failed_by(lake, {FailureCause.UNSUPPORTED_FORMAT}, [name]) & keys.keys():
             keys[document_id] = _lacking(keys[document_id], readers)
-    written = {n for table in TABLES_WRITTEN for n in lake.inputs(table, name)}
+    written = {n for table in (DOCUMENTS, *_CONTENT_TABLES) for n in lake.inputs(table, name)}
     gone = {n for n in written - files.keys() if n.partition("/")[0] not in listing.unreachable}
     shard = _Shard(name, files, contents, keys, gone, stored, before)
     for document_id, content in list(contents.items()):
@@ -395,3 +408,40 @@ def _write_documents(lake: Lake, shard: _Shard, report: StepReport) -> None:
             documents.append({**old[name], **file_facts(file, sha256), **state})
     inputs = {record["document_id"]: keys[record["document_id"]] for record in documents}
     replace_documents(lake, DOCUMENTS, shard.name, rows(DOCUMENTS.schema, documents), inputs, shard.gone, report)
+
+
+def chunking_fingerprint(tokenizer_name: str, size_tokens: int, overlap_share: float) -> str:
+    """Digest of the code and settings that chunks depend on."""
+    return digest(code_fingerprint(f"{__name__}:update_chunks"), tokenizer_name, size_tokens, overlap_share)
+
+
+def wanted_chunks(lake: Lake, shard: str, fingerprint: str) -> dict[str, str]:
+    """What the passages of each document of a shard are to be computed from."""
+    return {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+
+
+def update_chunks(
+    lake: Lake,
+    shards: Sequence[str],
+    tokenizer: Tokenizer,
+    fingerprint: str,
+    size_tokens: int,
+    overlap_share: float,
+    progress: Callable[[int, int], None],
+) -> StepReport:
+    """Cut the pages of some shards that changed into passages."""
+    report = StepReport()
+    for done, shard in enumerate(shards, start=1):
+
+        def compute(documents: Sequence[str], shard: str = shard) -> Rows:
+            records: list[Record] = []
+            for document_id, (title, pages) in load_pages(lake, shard, documents).items():
+                titles = document_titles(document_id, title)
+                for page in pages:
+                    chunks = chunk_page(page, titles, tokenizer, size_tokens, overlap_share)
+                    records += chunk_records(document_id, page, chunks)
+            return {CHUNKS.name: rows(CHUNKS.schema, records)}
+
+        update_shard(lake, [CHUNKS], shard, wanted_chunks(lake, shard, fingerprint), compute, report)
+        progress(done, len(shards))
+    return report

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.flow import is_cjk
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pdf.runs import Run
@@ -38,19 +39,6 @@ _OPTIONS = {
     "Det.limit_side_len": _LONGEST_SIDE,
     "Rec.rec_batch_num": 2,
 }
-
-
-class OcrError(Exception):
-    """A page that cannot be read.
-
-    Args:
-        cause: Why.
-        message: What is missing, in words that go on after the page is named.
-    """
-
-    def __init__(self, cause: FailureCause, message: str) -> None:
-        super().__init__(message)
-        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +79,14 @@ class OcrTime:
         """Read the text of a page, where the time left suffices for the slowest page so far.
 
         Raises:
-            OcrError: As of `recognize`; TIMEOUT where it does not suffice.
+            ParseError: As of `recognize`; TIMEOUT where it does not suffice.
         """
         begun = time.monotonic()
         # What remains of the time without OCR is for all that comes before and after it.
         granted = _OCR_SHARE * self._limits.timeout_seconds + self._limits.added_seconds(self._pages)
         if begun + self._longest > self._begun + granted:
             setting = self._limits.time_setting(self._pages)
-            raise OcrError(FailureCause.TIMEOUT, f"the time for OCR is used up, raise {setting}")
+            raise ParseError(FailureCause.TIMEOUT, f"the time for OCR is used up, raise {setting}")
         recognized = recognize(page, size)
         self._longest = max(self._longest, time.monotonic() - begun)
         return recognized
@@ -112,10 +100,11 @@ def recognize(page: Any, size: tuple[float, float]) -> Recognized:
         size: Its width and height in points.
 
     Raises:
-        OcrError: NO_TEXT where OCR is not installed; CRASHED where it fails.
+        ParseError: NO_TEXT where OCR is not installed; CRASHED where it fails; in words that go on after the page is
+            named.
     """
     if not is_installed():
-        raise OcrError(FailureCause.NO_TEXT, "install rag-assets[ocr] to have it read")
+        raise ParseError(FailureCause.NO_TEXT, "install rag-assets[ocr] to have it read")
     import numpy as np
 
     scale = min(_DOTS_PER_INCH / 72, (_LARGEST_PIXELS / max(size[0] * size[1], 1.0)) ** 0.5)
@@ -128,7 +117,7 @@ def recognize(page: Any, size: tuple[float, float]) -> Recognized:
         read = _engine()(picture)
     except Exception as error:
         # Its engine raises an exception of its own for each step, and those of OpenCV and onnxruntime.
-        raise OcrError(FailureCause.CRASHED, f"OCR failed with {type(error).__name__}") from error
+        raise ParseError(FailureCause.CRASHED, f"OCR failed with {type(error).__name__}") from error
     if read.boxes is None or not read.txts:
         return Recognized([], 0.0)
     return _read_lines(zip(read.boxes.tolist(), read.txts, read.scores, strict=True), scale)

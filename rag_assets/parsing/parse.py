@@ -24,8 +24,6 @@ from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.parsing.sections import divided
 from rag_assets.text.plain import one_line
 
-__all__ = ["ParsingLimits", "parse_bytes"]
-
 logger = logging.getLogger(__name__)
 
 _MESSAGE_CHARS = 300
@@ -161,7 +159,7 @@ def _dispatch(
 
             return parse_pptx(data, limits.archive_entries, limits.expanded_bytes, limits.pages)
         case DocumentFormat.EML | DocumentFormat.MSG:
-            from rag_assets.parsing.mail.reader import parse_message
+            from rag_assets.parsing.mail import parse_message
 
             return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
@@ -194,7 +192,7 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
     if not data:
         raise ParseError(FailureCause.NO_TEXT, "the file is empty")
     if detection.encrypted:
-        from rag_assets.parsing.excel.encryption import decrypt_package
+        from rag_assets.parsing.archive import decrypt_package
 
         data = decrypt_package(data, detection.name, passwords)
         if len(data) > limits.file_bytes:

@@ -38,6 +38,11 @@ def document_record(file: SourceFile, content_sha256: str | None, parsed: Parsed
     }
 
 
+def document_titles(document_id: str, title: str) -> list[str]:
+    """Names of a document: its stated title and its file name without extension."""
+    return [PurePosixPath(document_id).stem, title]
+
+
 def file_facts(file: SourceFile, content_sha256: str | None) -> Record:
     """Columns of `documents` that come from the listing."""
     path = PurePosixPath(file.document_id)

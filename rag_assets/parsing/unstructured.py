@@ -27,7 +27,7 @@ from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.conversion import OFFICE_TARGETS, PANDOC_FORMATS, convert, find_program
 from rag_assets.parsing.flow import Sections, clean
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.mail.reader import parse_message
+from rag_assets.parsing.mail import parse_message
 from rag_assets.parsing.markup.reader import decode_html, read_markup
 from rag_assets.parsing.plain.text import decode_text
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_assets.graph.reports.tables import ReportOptions
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.openai.embedder import EmbeddingsRoute
-    from rag_assets.parsing.parse import ParsingLimits
+    from rag_assets.parsing.limits import ParsingLimits
     from rag_assets.parsing.passwords import Passwords
     from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
 
@@ -36,7 +36,7 @@ class StepOptions:
     @property
     def parsing(self) -> "ParsingLimits":
         """Limits within which one file is parsed."""
-        from rag_assets.parsing.parse import ParsingLimits
+        from rag_assets.parsing.limits import ParsingLimits
 
         return ParsingLimits(**_values(self._settings.parsing, ParsingLimits))
 

@@ -215,7 +215,7 @@ def _shards_of_one_change(work: StepWork) -> set[str]:
 
 
 def _chunk(work: StepWork) -> StepOutcome:
-    from rag_assets.parsing.chunks import update_chunks
+    from rag_assets.parsing.documents import update_chunks
 
     home, chosen = work.home, work.home.settings.chunking
     sizes = (chosen.size_tokens, chosen.overlap_share)
@@ -225,7 +225,7 @@ def _chunk(work: StepWork) -> StepOutcome:
 
 def chunks_key(home: "Home") -> str:
     """Digest of the code and settings that chunks depend on."""
-    from rag_assets.parsing.chunks import chunking_fingerprint
+    from rag_assets.parsing.documents import chunking_fingerprint
 
     chosen = home.settings.chunking
     return chunking_fingerprint(home.embedder.name, chosen.size_tokens, chosen.overlap_share)
@@ -369,7 +369,7 @@ def _index(table: VectorTable, work: StepWork) -> StepOutcome:
 
 
 def _wanted_chunks(home: "Home", shard: str) -> Keys:
-    from rag_assets.parsing.chunks import wanted_chunks
+    from rag_assets.parsing.documents import wanted_chunks
 
     return wanted_chunks(home.lake, shard, chunks_key(home))
 
@@ -510,7 +510,7 @@ _ENRICHING = (
         "Cuts the pages into passages.",
         "parsing",
         _chunk,
-        ("rag_assets.parsing.chunks:update_chunks",),
+        ("rag_assets.parsing.documents:update_chunks",),
         (CHUNKS,),
         (DOCUMENTS, PAGES, BLOCKS),
         ("chunking.size_tokens", "chunking.overlap_share", _EMBEDDER),

@@ -1,6 +1,6 @@
 """What a parsing process may not do: network, other processes, changes to files. Refused in one place.
 
-What stays out: limits of time and memory (`workers`, `parsing.worker`); which programs convert files
+What stays out: limits of time and memory (`workers`, `parsing.pool`); which programs convert files
 (`parsing.conversion`).
 
 Python tells an audit hook before it does any of these, whichever library asks. Native code that a damaged file has

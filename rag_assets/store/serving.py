@@ -31,7 +31,7 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.store.lake import Lake
 
-_SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
+_SEARCH_TERMS = "rag_assets.text.folding:search_terms"  # gives the column that the store adds for full-text search
 
 _SUMMARY_CHARS = 400  # of the summary of a report that are embedded
 _AVERAGED_PASSAGES = 16  # of those that name an entity: more hardly move the mean, and memory is bounded

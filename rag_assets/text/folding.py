@@ -1,16 +1,41 @@
-"""How names are folded for comparison, on both sides: as documents write them, and as a query does.
+"""How text is folded for comparison, on both sides, as documents write it and as a query does: names, the terms of the
+full-text index, and the words that carry what a text says. Japanese and English may be mixed in one sentence.
 
-What stays out: what can be a name (`rag_assets.graph.names`), and the terms of full-text search
-(`rag_assets.text.terms`).
+Names are put in NFKC and lower case, with blanks and hyphens made one (`fold_name`).
+
+Terms of full-text search (`search_terms`, `query_terms`). Index and query are analysed by one function, and the index
+splits at blanks only; so nothing in a query can be taken for query syntax. Text is put in NFKC and lower case. Of
+Chinese and Japanese characters overlapping pairs are terms, and each ideograph besides: pairs need no dictionary, so
+that names and new words are found, and single ideographs let short words match. Hiragana alone carries grammar and is
+left out as single characters. Words in other scripts are terms as they stand, and compound identifiers (`clientName`,
+`client_name`) also in their parts, so that both the exact form and the plain word are found, the exact form with more
+weight. Inflection is left to the vectors: there is no stemming.
+
+Words that carry what a text says (`content_words`), without particles, articles, auxiliaries and endings. Of Japanese
+and Chinese, runs of ideographs are words, compared by their overlapping pairs of characters, and runs of katakana, by
+threes, so that a compound shares with its parts. Hiragana is left out. Other words are compared by their first letters,
+so that inflection makes no difference; identifiers by their parts; numbers and codes only as a whole. Single letters
+are no words.
+
+What stays out: what can be a name (`rag_assets.graph.names`), and scoring, which is BM25 in LanceDB.
+
+Source: characters and pairs: J. Savoy, Comparative study of monolingual and multilingual search models for use with
+Asian languages, ACM TALIP 4(2), 2005, and R. Luk and K. Kwok, A comparison of Chinese document indexing strategies,
+ACM TALIP 1(3), 2002. Words by their first five letters: F. Can and others, Information retrieval on Turkish texts,
+JASIST 59(3), 2008, where this comes near to stemming by a dictionary.
 """
 
 import re
 import unicodedata
+from collections.abc import Iterator, Set
+from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 
 from rag_assets.text.plain import one_line
-from rag_assets.text.scripts import KANA, KATAKANA, NAME_HAN
+from rag_assets.text.scripts import HAN, KANA, KATAKANA, KATAKANA_AND_MARKS, NAME_HAN
 
+# Names.
 _DASHES = re.compile("[\u2010-\u2015\u2212\u207b\ufe63\uff0d]")
 _WIDE_BLANK = re.compile(f"(?<=[{KANA}{NAME_HAN}]) +| +(?=[{KANA}{NAME_HAN}])")
 _LETTER_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
@@ -18,6 +43,40 @@ _LAST_LONG_VOWEL = re.compile(f"(?<=[{KATAKANA}]{{3}})ー(?![{KATAKANA}])")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "･": "・"})
 _EDGES = " \t\u3000、。,.;:・･!?！？「」『』【】〔〕《》〈〉\"'“”‘’*※◆■□●○◎▼▽△▲→←⇒|/"
 _OPENED = {"(": ")", "（": "）", "[": "]", "［": "］", "<": ">", "＜": "＞", "{": "}"}
+
+# Terms of the full-text index.
+QUERY_TERMS = 512
+_WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
+_IDEOGRAPHS = f"{HAN}〆"
+_RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>(?:(?![{_IDEOGRAPHS}{KANA}])\w)+)")
+_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
+_WIDE = re.compile(f"[{_IDEOGRAPHS}{KANA}]")
+_IDENTIFIER = re.compile(r"_|(?=.{3}).*\d")
+_TERM_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
+_COMPOUND = re.compile(r"_|[a-z][A-Z]")
+
+# Words that carry what a text says.
+_OTHER = rf"(?:(?![{HAN}{KANA}_])\w)"
+_WORD = re.compile(
+    rf"(?P<number>(?<!{_OTHER})\d+(?:[.,:/]\d+)*(?!{_OTHER}))"
+    rf"|(?P<ideographs>[{HAN}]+)|(?P<katakana>[{KATAKANA_AND_MARKS}]+)|(?P<letters>{_OTHER}+)"
+)
+_WIDE_CHARACTER = re.compile(f"[{HAN}{KATAKANA_AND_MARKS}]")
+_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_ASKED_CHARACTERS = "何誰幾"
+_ASKED = re.compile(f"[{_ASKED_CHARACTERS}]")
+_COMPARED = 5  # letters of a word
+_EMPTY = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a an the and or but nor so if then than as of to in on at for with by from about into over under out up down "
+        "per via not no yes me my you your we us our they them their he him his she her it its this that these those "
+        "there here what which who whom whose when where why how is are was were be been being am do does did done "
+        "can could would should will shall may might must have has had get please tell each any some all also very "
+        "more most much many such other own same both only just stand mean",
+    )
+)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -56,3 +115,128 @@ def _stripped(text: str) -> str:
             if text.startswith(opening) and closing not in text:
                 text = text[1:]
     return text
+
+
+class TermKind(StrEnum):
+    """What a term of a query is, as far as can be told by its characters: how much it says differs."""
+
+    IDENTIFIER = "identifier"  # letters with digits, long numbers, words joined by a line, as programs write them
+    WORD = "word"
+    PAIR = "pair"  # of Chinese and Japanese characters
+    CHARACTER = "character"  # one of them
+
+
+def search_terms(text: str) -> str:
+    """The terms of a text in its order, parted by blanks."""
+    return " ".join(_terms(text))
+
+
+def query_terms(text: str) -> str:
+    """The distinct terms of a query, parted by blanks; of very long ones the first `QUERY_TERMS`.
+
+    Text far beyond what a person types (a pasted document) is cut, so that it costs no more than a long question.
+    """
+    return " ".join(islice(dict.fromkeys(_terms(text)), QUERY_TERMS))
+
+
+def kind_of(term: str) -> TermKind:
+    """The kind of a term of `query_terms`."""
+    if _WIDE.match(term):
+        return TermKind.CHARACTER if len(term) == 1 else TermKind.PAIR
+    return TermKind.IDENTIFIER if _IDENTIFIER.search(term) else TermKind.WORD
+
+
+def _terms(text: str) -> Iterator[str]:
+    for match in _RUN.finditer(unicodedata.normalize("NFKC", text)):
+        run = match.group()
+        if match.lastgroup == "cjk":
+            yield from _cjk_terms(run)
+        else:
+            yield from _word_terms(run.strip("_")[:_WORD_CHARS])
+
+
+def _cjk_terms(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+        return
+    for index, character in enumerate(run):
+        if _IDEOGRAPH.match(character):
+            yield character
+        if index + 1 < len(run):
+            yield run[index : index + 2]
+
+
+def _word_terms(word: str) -> Iterator[str]:
+    if not word:
+        return
+    yield word.lower()
+    if _COMPOUND.search(word):
+        for part in _TERM_PART.findall(word):
+            if len(part) > 1:
+                yield part.lower()
+
+
+def content_words(text: str) -> list[tuple[str, ...]]:
+    """The words that carry what a text says, in their order, each as the terms by which it is compared."""
+    return [word for matched in _WORD.finditer(_plain(text)) for word in _words(matched.lastgroup, matched.group())]
+
+
+def content_terms(text: str) -> frozenset[str]:
+    """All terms of a text, and each ideograph by itself, as which a short word is compared."""
+    plain = _plain(text)
+    terms = {character for character in set(plain) if _is_wide(character)}
+    terms.difference_update(_ASKED_CHARACTERS)
+    for matched in _WORD.finditer(plain):
+        for word in _words(matched.lastgroup, matched.group()):
+            terms.update(word)
+    return frozenset(terms)
+
+
+def is_wide(words: list[tuple[str, ...]]) -> bool:
+    """Whether any of the words is Japanese or Chinese."""
+    return any(_is_wide(word[0]) for word in words)
+
+
+def held_share(words: list[tuple[str, ...]], terms: Set[str]) -> float:
+    """Share of words that a text holds, by its terms; of a word that is held in part, that part. 0 without words."""
+    return sum(sum(term in terms for term in word) / len(word) for word in words) / max(1, len(words))
+
+
+def _plain(text: str) -> str:
+    return _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
+
+
+@lru_cache(maxsize=1 << 16)  # the same words come again and again
+def _words(kind: str | None, run: str) -> tuple[tuple[str, ...], ...]:
+    """The words of a run of characters of a kind, a group of `_WORD`."""
+    match kind:
+        case "number":
+            return ((run,),)
+        case "ideographs":
+            return tuple(_parts(each, 2) for each in _ASKED.split(run) if each)
+        case "katakana":
+            return (_parts(run, 3),)
+        case _:
+            return tuple(_letters(run))
+
+
+def _letters(word: str) -> list[tuple[str, ...]]:
+    """An identifier in its parts, a code as a whole; nothing of empty words."""
+    if any(character.isdigit() for character in word):
+        return [(word.casefold(),)]
+    parts = [part.casefold() for part in _WORD_PART.findall(word)]
+    return [(_singular(part)[:_COMPARED],) for part in parts if len(part) > 1 and part not in _EMPTY]
+
+
+def _singular(word: str) -> str:
+    """A word without the s of the plural; others than English words lose theirs wherever they stand, too."""
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _parts(run: str, length: int) -> tuple[str, ...]:
+    return tuple(run[place : place + length] for place in range(max(1, len(run) - length + 1)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_wide(term: str) -> bool:
+    return _WIDE_CHARACTER.match(term) is not None

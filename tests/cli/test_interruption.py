@@ -73,7 +73,7 @@ def parsers_of(process: subprocess.Popen[str]) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == process.pid and b"parsing.worker" in (folder / "cmdline").read_bytes():
+            if parent == process.pid and b"parsing.pool" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except OSError:  # it has ended
             continue

@@ -58,7 +58,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
         ("parsing.chunking", "column_names", WITH_PAGES),
         ("parsing.chunking", "chunk_page", {"chunk"}),
         ("text.tokens", "estimate_tokens", ASKING),
-        ("text.terms", "search_terms", INDEXING),
+        ("text.folding", "search_terms", INDEXING),
         ("graph.communities.leiden", "find_groups", {"detect_communities"}),
         ("enrich.facets.extraction", "Classifier", {"classify_documents"}),
         ("store.serving", "chunk_rows", {"index_chunks"}),

@@ -26,8 +26,7 @@ from rag_assets.defs.job_runs import INDEX_JOB, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.models.accounts.schema import ANSWERS
 from rag_assets.models.planning import made_up
-from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.documents import update_documents
+from rag_assets.parsing.documents import update_chunks, update_documents
 from rag_assets.pipeline.freshness import all_stand_ins, changes_to_index, force_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import forget_unusable_answers, language_model

@@ -10,8 +10,7 @@ from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGES
 from rag_assets.enrich.facets.taxonomy import parse_taxonomy
-from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.documents import update_documents
+from rag_assets.parsing.documents import update_chunks, update_documents
 from rag_assets.parsing.records import block_records, document_record, page_records, page_text, rows
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings

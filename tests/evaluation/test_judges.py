@@ -36,7 +36,7 @@ from rag_assets.evaluation.judges.judgements import (
     rouge_l,
 )
 from rag_assets.evaluation.judges.results import Judgements, JudgeOptions, claims_agreement
-from rag_assets.text.terms import search_terms
+from rag_assets.text.folding import search_terms
 
 GOOD, POOR = JudgedAnswer("Who signs?", "GOOD: the harbour master."), JudgedAnswer("Who signs?", "Somebody.")
 BOTH = AnswerPair(GOOD, POOR)

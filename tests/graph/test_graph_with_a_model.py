@@ -22,8 +22,7 @@ from rag_assets.contracts.tables import (
     Table,
 )
 from rag_assets.graph.reports.context import cited
-from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.documents import update_documents
+from rag_assets.parsing.documents import update_chunks, update_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.settings import load_settings

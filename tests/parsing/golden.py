@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rag_assets.contracts.content import Block, ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.parsing.parse import parse_bytes
 
 DATA = Path(__file__).parents[1] / "data"
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"

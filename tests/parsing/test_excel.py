@@ -14,8 +14,7 @@ from rag_assets.contracts.content import ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import detect_format
 from rag_assets.parsing.excel import reader as excel
-from rag_assets.parsing.excel.reader import parse_excel
-from rag_assets.parsing.excel.values import read_values
+from rag_assets.parsing.excel.reader import parse_excel, read_values
 from rag_assets.parsing.limits import ParsingLimits
 
 DATA = Path(__file__).parents[1] / "data" / "excel"

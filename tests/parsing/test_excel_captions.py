@@ -9,7 +9,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.excel.layout.captions import is_unit
+from rag_assets.parsing.excel.layout.sections import is_unit
 
 SALES = [("月", "東京", "大阪"), ("4月", 10, 20), ("5月", 20, 5)]
 

@@ -14,9 +14,9 @@ from golden import CORPUS, needs_corpus
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
-from rag_assets.parsing.excel.cells import Area, parse_area
 from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.limits import current_limits
+from rag_assets.text.cells import Area, parse_area
 
 ROOT = Path(__file__).parents[2]
 LIMITS = replace(current_limits(), cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)

@@ -22,10 +22,9 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.contracts.content import Block, Formula, ParsedDocument
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import Connector, Drawing, Shape
-from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.excel.formulas import shift
+from rag_assets.parsing.excel.cells import shift
 from rag_assets.parsing.excel.reader import parse_excel, sheet_role
-from rag_assets.text.cells import format_range
+from rag_assets.text.cells import Area, format_range
 
 SHEET = "xl/worksheets/sheet1.xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

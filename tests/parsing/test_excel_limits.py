@@ -16,7 +16,6 @@ from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing.drawings import diagrams as excel_diagrams
 from rag_assets.parsing.drawings import drawings as excel_drawings
 from rag_assets.parsing.excel import cells as excel_cells
-from rag_assets.parsing.excel import formulas as excel_formulas
 from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.limits import current_limits, limited
 
@@ -58,8 +57,8 @@ def left_out(document: ParsedDocument) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "limit", "fill", "message"),
     [
-        (excel_formulas, "_MAXIMUM_FORMULAS", write_formulas, "2 formulas left out"),
-        (excel_formulas, "_MAXIMUM_CHARS", write_formulas, "3 formulas left out"),
+        (excel_cells, "_MAXIMUM_FORMULAS", write_formulas, "2 formulas left out"),
+        (excel_cells, "_FORMULA_CHARS", write_formulas, "3 formulas left out"),
         (excel_cells, "_MAXIMUM_LINKS", write_links, "2 links left out"),
         (excel_cells, "", write_long_link, "1 links left out"),
         (excel_cells, "_MAXIMUM_CHOICES", write_lists, "2 lists of values left out"),

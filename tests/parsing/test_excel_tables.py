@@ -5,11 +5,10 @@ from openpyxl.styles import Border, Font, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Box, make_bands
-from rag_assets.parsing.excel.layout.captions import states_value
-from rag_assets.parsing.excel.layout.sections import heading_level
+from rag_assets.parsing.excel.layout.sections import heading_level, states_value
 from rag_assets.parsing.excel.layout.tables import table_block
+from rag_assets.text.cells import Area
 
 
 def test_graph_paper_table_has_logical_columns_and_two_header_rows() -> None:

@@ -10,7 +10,7 @@ from message_building import embedding_message, outlook_message, rich_text_messa
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing.detect import detect_format
-from rag_assets.parsing.mail.parts import decode_header
+from rag_assets.parsing.mail import decode_header
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 

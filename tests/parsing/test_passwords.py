@@ -98,7 +98,7 @@ def test_passwords_reach_the_parsing_process_but_not_its_command_line(tmp_path: 
                     seen += (process / "cmdline").read_text() + (process / "environ").read_text()
             except OSError:
                 continue
-    assert "rag_assets.parsing.worker" in seen
+    assert "rag_assets.parsing.pool" in seen
     assert "sesame" not in seen
 
 

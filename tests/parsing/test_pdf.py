@@ -17,8 +17,6 @@ from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import current_limits, limited
-from rag_assets.parsing.pdf import grid as pdf_grid
-from rag_assets.parsing.pdf import marks as pdf_marks
 from rag_assets.parsing.pdf import rules as pdf_rules
 from rag_assets.parsing.pdf import runs as pdf_runs
 from rag_assets.parsing.pdf.reader import parse_pdf
@@ -425,9 +423,9 @@ LINKED = "<< /Type /Annot /Subtype /Link /Rect [70 730 400 760] /A << /S /URI /U
         (pdf_rules, "_RULES", COLOURED, "3 coloured areas, limit 2; rows coloured by further ones count as plain"),
         (pdf_rules, "_OBJECTS", GRID, f"more than 2 objects or 40000 {REST}"),
         (pdf_rules, "_SEGMENTS", GRID, f"more than 30000 objects or 2 {REST}"),
-        (pdf_grid, "_PRODUCT", GRID, "3 rules across times 3 down, limit 2; its ruled tables are left as text"),
-        (pdf_grid, "_BOXES", GRID, "a ruled table of 2 times 2 cells, limit 2; it is left as text"),
-        (pdf_marks, "_LINKS", "", "more than 2 links, the limit; where the rest lead is left out"),
+        (pdf_rules, "_PRODUCT", GRID, "3 rules across times 3 down, limit 2; its ruled tables are left as text"),
+        (pdf_rules, "_BOXES", GRID, "a ruled table of 2 times 2 cells, limit 2; it is left as text"),
+        (pdf_runs, "_LINKS", "", "more than 2 links, the limit; where the rest lead is left out"),
     ],
 )  # fmt: skip
 def test_what_a_limit_cuts_off_is_a_failure_of_its_page(
@@ -442,7 +440,7 @@ def test_what_a_limit_cuts_off_is_a_failure_of_its_page(
 
 
 def test_bookmarks_over_the_limit_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf_marks, "_BOOKMARKS", 1)
+    monkeypatch.setattr(pdf_runs, "_BOOKMARKS", 1)
     more = (
         "<< /Type /Outlines /First 10 0 R /Last 11 0 R >>",
         "<< /Title (One) /Parent 9 0 R /Dest [12 0 R /Fit] /Next 11 0 R >>",

@@ -15,8 +15,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import ParsingLimits
-from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.parsing.worker import decode_answer
+from rag_assets.parsing.pool import ParseJob, decode_answer, parse_files
 
 LIMITS = replace(golden.LIMITS, timeout_seconds=20.0, memory_bytes=1 << 29, file_bytes=1 << 20)
 
@@ -116,7 +115,7 @@ def children(of: int | None = None) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == (of or os.getpid()) and b"rag_assets.parsing.worker" in (folder / "cmdline").read_bytes():
+            if parent == (of or os.getpid()) and b"rag_assets.parsing.pool" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except OSError:
             continue

@@ -16,7 +16,7 @@ from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.query import HydeOptions, KnowledgeBase, QueryModels, QueryOptions, StoredTables
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.text.terms import search_terms
+from rag_assets.text.folding import search_terms
 
 DIMENSION = 64
 

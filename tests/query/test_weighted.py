@@ -13,7 +13,7 @@ from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.ranking_weights import SHIPPED, Ranking, Weights
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.text.terms import TermKind, kind_of
+from rag_assets.text.folding import TermKind, kind_of
 
 NAME = "住登外者宛名番号付番API"
 API = f"specs/{NAME}.xlsx"

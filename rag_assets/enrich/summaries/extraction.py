@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import BlockKind, PageRole
 from rag_assets.contracts.content import Block, Page
 from rag_assets.parsing.chunking import column_names
-from rag_assets.text.content_words import content_words, is_wide
+from rag_assets.text.folding import content_words, is_wide
 from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line
 

@@ -35,8 +35,7 @@ from rag_assets.enrich.summaries.extraction import (
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.models.prompts import fenced, load_prompt
-from rag_assets.parsing.chunks import document_titles
-from rag_assets.parsing.records import Record
+from rag_assets.parsing.records import Record, document_titles
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.text.language import detect_language

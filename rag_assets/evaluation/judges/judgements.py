@@ -17,9 +17,9 @@ from rag_assets.contracts.generation import Completion, JsonValue, Message, Requ
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.ask.answers import Answer
+from rag_assets.text.folding import search_terms
 from rag_assets.text.language import prompt_language
 from rag_assets.text.plain import one_line
-from rag_assets.text.terms import search_terms
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 ASSET = "evaluation"  # what the ledger names judgements by, each judge as a step of its own

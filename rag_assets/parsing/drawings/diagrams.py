@@ -12,10 +12,12 @@ from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.drawings.drawings import Drawing, Shape, ShapeKind
-from rag_assets.parsing.drawings.geometry import (
+from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.geometry import (
     Line,
     Point,
     Rectangle,
+    Sets,
     contains,
     depth_inside,
     line_distance,
@@ -23,9 +25,7 @@ from rag_assets.parsing.drawings.geometry import (
     middle,
     outside_distance,
 )
-from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.flow import area_of
-from rag_assets.parsing.sets import Sets
+from rag_assets.text.cells import Area
 from rag_assets.text.plain import one_line
 
 _CLUSTER_ROWS = 3

@@ -14,14 +14,12 @@ from lxml import etree
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.archive import Archive, Relation, local_name
-from rag_assets.parsing.drawings.geometry import IDENTITY, Frame, Line, Rectangle, connector_path
-from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.excel.formulas import MAXIMUM_COLUMNS, MAXIMUM_ROWS
+from rag_assets.parsing.archive import Archive, Relation, alternative, local_name
 from rag_assets.parsing.excel.workbook import clean_text
+from rag_assets.parsing.geometry import IDENTITY, Frame, Line, Rectangle, connector_path
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.office.styles import attribute
-from rag_assets.parsing.office.tree import alternative
+from rag_assets.text.cells import MAXIMUM_COLUMNS, MAXIMUM_ROWS, Area
 from rag_assets.text.plain import one_line
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}

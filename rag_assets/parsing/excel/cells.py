@@ -1,10 +1,11 @@
-"""The cells of a worksheet, read from sheet XML: texts as shown, merged ranges, borders and fills, links and lists."""
+"""The cells of a worksheet, read from sheet XML: texts as shown, merged ranges, borders and fills, links, lists; and
+its formulas as text, shared ones written out for each cell. No formula is calculated.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lxml import etree
 
@@ -13,12 +14,19 @@ from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.excel.formats import format_number, format_text
-from rag_assets.parsing.excel.formulas import MAXIMUM_COLUMNS, MAXIMUM_ROWS, Formulas, read_link
 from rag_assets.parsing.excel.workbook import PLAIN, Look, Workbook, clean_text, rich_text, strike, to_float
 from rag_assets.parsing.office.styles import attribute
-from rag_assets.text.cells import column_number, format_range
+from rag_assets.text.cells import (
+    MAXIMUM_COLUMNS,
+    MAXIMUM_ROWS,
+    Area,
+    column_letters,
+    column_number,
+    parse_area,
+    parse_cell,
+)
+from rag_assets.text.plain import one_line
 
-_REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _ELEMENTS = ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control", "headerFooter")
 _TRUE = {"1", "true"}
 _CELLS_WITH_LOOKS = 500_000
@@ -30,41 +38,20 @@ _LINK_CHARS = 2_083  # no more fits into a link
 _MAXIMUM_LINKS = 65_530  # no more fit on a sheet
 MAXIMUM_CHARS = 30_000_000
 
+# Formulas.
+_FORMULA_REFERENCE = re.compile(
+    r"""(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*'|\[[^\]]*\])"""
+    r"""|(?<![\w.$])(?P<fixed_column>\$?)(?P<column>[A-Za-z]{1,3})(?P<fixed_row>\$?)(?P<row>\d{1,7})(?![\w(.!])"""
+)
+_LINK = re.compile(r"=\s*HYPERLINK\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
+_PIECE = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[(){},]|[^"'(){},]+|["']""")
+_LITERAL = re.compile(r'"((?:[^"]|"")*)"')
+_LINK_FORMULA_CHARS = 8_192  # no more fit into a formula
+_MAXIMUM_FORMULAS = 100_000
+_FORMULA_CHARS = 30_000_000
+
 Texts = dict[int, dict[int, str]]
 """Texts of cells by row, then column, from 0."""
-
-
-class Area(NamedTuple):
-    """A rectangle of cells, from 0, bounds included."""
-
-    top: int
-    left: int
-    bottom: int
-    right: int
-
-    @classmethod
-    def around(cls, areas: Iterable["Area"]) -> "Area":
-        """The smallest area that covers all given ones, of which there is at least one."""
-        tops, lefts, bottoms, rights = zip(*areas, strict=True)
-        return cls(min(tops), min(lefts), max(bottoms), max(rights))
-
-    @property
-    def label(self) -> str:
-        """The range as a workbook writes it: `B4:F20`, or `B4` for one cell."""
-        return format_range(self.top + 1, self.left + 1, self.bottom + 1, self.right + 1)
-
-    @property
-    def cells(self) -> int:
-        """How many cells it has."""
-        return (self.bottom - self.top + 1) * (self.right - self.left + 1)
-
-    def holds(self, row: int, column: int) -> bool:
-        """Whether a cell lies in it."""
-        return self.top <= row <= self.bottom and self.left <= column <= self.right
-
-    def shares_columns(self, other: "Area") -> bool:
-        """Whether another area reaches into its columns."""
-        return self.left <= other.right and other.left <= self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +90,9 @@ class SheetCells:
         return self.looks.get(row, {}).get(column, PLAIN)
 
 
-def parse_area(reference: str) -> Area | None:
-    """Read `B4` or `B4:F20`; None where it is neither or lies outside a sheet."""
-    first, _, last = reference.strip().partition(":")
-    start, end = _parse_cell(first), _parse_cell(last or first)
-    if start is None or end is None:
-        return None
-    (top, bottom), (left, right) = sorted((start[0], end[0])), sorted((start[1], end[1]))
-    return Area(top, left, bottom, right)
-
-
 def block_area(block: Block) -> Area:
     """The cells that a block stands in; the first cell for a block without a place."""
     return parse_area(block.cell_range or "") or Area(0, 0, 0, 0)
-
-
-def _parse_cell(reference: str) -> tuple[int, int] | None:
-    match = _REFERENCE.match(reference)
-    if match is None:
-        return None
-    column, row = column_number(match.group(1).upper()), int(match.group(2))
-    return (row - 1, column - 1) if 0 < row <= MAXIMUM_ROWS and column <= MAXIMUM_COLUMNS else None
 
 
 class _SheetReader:
@@ -140,7 +109,7 @@ class _SheetReader:
         self.length_chars = 0
         self.texts: Texts = {}
         self.looks: dict[int, dict[int, Look]] = {}
-        self.formulas = Formulas()
+        self.formulas = _Formulas()
         self.uncalculated: list[Area] = []
         self.hidden_rows: list[int] = []
         self.hidden_columns: set[int] = set()
@@ -182,7 +151,7 @@ class _SheetReader:
         letters = reference.rstrip("0123456789")
         column = self.column_numbers.get(letters)
         if column is None:
-            position = _parse_cell(f"{letters}1")
+            position = parse_cell(f"{letters}1")
             if position is None:
                 return following
             column = self.column_numbers[letters] = position[1]
@@ -397,3 +366,87 @@ def disjoint(areas: list[Area]) -> tuple[Area, ...]:
             separate.append(area)
             active.append(area)
     return tuple(separate)
+
+
+class _Formulas:
+    """Collects the formulas of a sheet, as many as there is room for.
+
+    Attributes:
+        by_cell: Formulas by row and column from 0, with the sign of equality.
+        left_out: How many there was no room for.
+    """
+
+    def __init__(self) -> None:
+        self.by_cell: dict[tuple[int, int], str] = {}
+        self.left_out = 0
+        self._length_chars = 0
+        self._shared: dict[str, tuple[str, int, int]] = {}
+
+    def add(self, element: etree._Element, row: int, column: int) -> str:
+        """Note the formula of a cell and return it; empty where the element states none or it is left out."""
+        text, rows, columns = one_line(element.text or ""), 0, 0
+        if element.get("t") == "shared":
+            number = element.get("si") or ""
+            if text:
+                self._shared[number] = (text, row, column)
+            elif number in self._shared:
+                text, first_row, first_column = self._shared[number]
+                rows, columns = row - first_row, column - first_column
+        if not text:
+            return ""
+        self._length_chars += len(text)
+        if len(self.by_cell) >= _MAXIMUM_FORMULAS or self._length_chars > _FORMULA_CHARS:
+            self.left_out += 1
+            return ""
+        formula = self.by_cell[row, column] = f"={shift(text, rows, columns) if rows or columns else text}"
+        return formula
+
+
+def read_link(formula: str) -> tuple[str, str]:
+    """Text and target of a formula that is nothing but a link, as in `=HYPERLINK("https://example.jp", "手順書")`.
+
+    Returns:
+        Text, which is the target where the formula names no other, and target; each empty where it is to be calculated
+        or the formula is no link.
+    """
+    match = _LINK.fullmatch(formula) if len(formula) <= _LINK_FORMULA_CHARS else None
+    arguments = _split(match[1]) if match else []
+    if not 1 <= len(arguments) <= 2:
+        return "", ""
+    target, text = _literal(arguments[0]), _literal(arguments[-1])
+    return text, target
+
+
+def _split(text: str) -> list[str]:
+    """Arguments of a function; none where its closing bracket stands before the end of the text."""
+    arguments, depth = [""], 0
+    for piece in _PIECE.findall(text):
+        depth += (piece in "({") - (piece in ")}")
+        if depth < 0:
+            return []
+        if piece == "," and not depth:
+            arguments.append("")
+        else:
+            arguments[-1] += piece
+    return arguments
+
+
+def _literal(argument: str) -> str:
+    match = _LITERAL.fullmatch(argument.strip())
+    return match[1].replace('""', '"').strip() if match else ""
+
+
+def shift(formula: str, rows: int, columns: int) -> str:
+    """A formula as it stands some rows below and some columns right of where it was written."""
+
+    def move(match: re.Match[str]) -> str:
+        if match["quoted"]:
+            return match[0]
+        column, row = column_number(match["column"].upper()), int(match["row"])
+        column = column if match["fixed_column"] else column + columns
+        row = row if match["fixed_row"] else row + rows
+        if not (0 < row <= MAXIMUM_ROWS and 0 < column <= MAXIMUM_COLUMNS):
+            return "#REF!"
+        return f"{match['fixed_column']}{column_letters(column)}{match['fixed_row']}{row}"
+
+    return _FORMULA_REFERENCE.sub(move, formula)

@@ -11,9 +11,9 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Formula
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation
-from rag_assets.parsing.excel.cells import Area, SheetCells, Texts, block_area, parse_area, read_sheet
+from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area, read_sheet
 from rag_assets.parsing.excel.workbook import Workbook, clean_text, rich_text
-from rag_assets.text.cells import column_letters, cover
+from rag_assets.text.cells import Area, column_letters, cover, parse_area
 from rag_assets.text.plain import one_line
 
 _LIST_VALUES = 1_000  # many more than are shown of a list whose values stand in cells

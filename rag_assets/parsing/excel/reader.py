@@ -1,32 +1,43 @@
 """Spreadsheets (xlsx, xlsm, xls, xlsb, ods): a page for each sheet, with blocks and exact cell ranges.
 
 Sheets of Office Open XML workbooks are read from their XML, since merged ranges, number formats, lines, drawings and
-comments are all needed; other formats go through python-calamine. Macros, external references and formulas are never
-evaluated: what is shown is the value that the workbook stored last.
+comments are all needed. Other formats go through python-calamine, which gives values and of xls merged ranges, but no
+lines, number formats (dates excepted), formulas, links, drawings and comments, nor the merged ranges of xlsb and ods.
+Macros, external references and formulas are never evaluated: what is shown is the value that the workbook stored last.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from io import BytesIO
+
+from python_calamine import (
+    CalamineError,
+    CalamineSheet,
+    CalamineWorkbook,
+    PasswordError,
+    SheetVisibleEnum,
+)
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.archive import Archive
+from rag_assets.parsing.archive import Archive, open_container
+from rag_assets.parsing.detect import OLE_MAGIC
 from rag_assets.parsing.drawings.controls import place_controls
 from rag_assets.parsing.drawings.diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.drawings.drawings import read_drawing
 from rag_assets.parsing.excel import notes
-from rag_assets.parsing.excel.cells import SheetCells, block_area, read_sheet
-from rag_assets.parsing.excel.encryption import open_container
+from rag_assets.parsing.excel.cells import MAXIMUM_CHARS, SheetCells, block_area, disjoint, read_sheet, take_covered
+from rag_assets.parsing.excel.formats import general
 from rag_assets.parsing.excel.layout.sections import arrange
 from rag_assets.parsing.excel.layout.sheet import cell_blocks
-from rag_assets.parsing.excel.values import open_values, read_values, sheet_states
-from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, open_workbook
+from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, clean_text, open_workbook
 from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.text.cells import Area
 
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = b"PK"
 _RUNNING_HEADER_ROWS = 6
 _NAMES = (
@@ -50,6 +61,8 @@ _LONG_BLOCKS = 40
 Sheet = tuple[Sequence[Block], Sequence[ParseError]]
 """Blocks of a sheet, and what had to be left out of it."""
 
+_Value = int | float | str | bool | time | date | datetime | timedelta
+
 
 def parse_excel(data: bytes, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
     """Read a workbook.
@@ -66,7 +79,7 @@ def parse_excel(data: bytes, limits: ParsingLimits, passwords: Sequence[str] = (
     Raises:
         ParseError: The whole workbook cannot be read: ENCRYPTED, MALFORMED, TOO_LARGE or UNSUPPORTED_FORMAT.
     """
-    if data.startswith(_OLE_MAGIC):
+    if data.startswith(OLE_MAGIC):
         data = open_container(data, passwords)
     if not data.startswith(_ZIP_MAGIC):
         return _parse_values(data, "xls", limits)
@@ -93,7 +106,8 @@ def _parse_values(data: bytes, form: str, limits: ParsingLimits) -> ParsedDocume
         def read(index: int) -> Sheet:
             return arrange(cell_blocks(read_values(workbook, index, limits.cells))), ()
 
-        return _document(form, None, sheet_states(workbook), read, limits.pages)
+        states = [(sheet.name, sheet.visible != SheetVisibleEnum.Visible) for sheet in workbook.sheets_metadata]
+        return _document(form, None, states, read, limits.pages)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # the reader's own failure, which is no Exception
             raise
@@ -205,3 +219,66 @@ def _lists_revisions(block: Block) -> bool:
     """Whether a table has columns for version, date and change."""
     cells = ["".join(cell.split()).lower() for row in block.rows[: block.header_row_count] for cell in row.cells]
     return all(any(pattern.fullmatch(cell) for cell in cells) for pattern in _REVISION_COLUMNS)
+
+
+def open_values(data: bytes) -> CalamineWorkbook:
+    """Open a workbook.
+
+    Raises:
+        ParseError: ENCRYPTED or MALFORMED.
+    """
+    try:
+        return CalamineWorkbook.from_object(BytesIO(data))
+    except PasswordError as error:
+        raise ParseError(FailureCause.ENCRYPTED, "workbook: a password is needed") from error
+    except (CalamineError, OSError, ValueError) as error:
+        raise ParseError(FailureCause.MALFORMED, f"workbook: {error}") from error
+
+
+def read_values(workbook: CalamineWorkbook, index: int, maximum_cells: int) -> SheetCells:
+    """The cells of a sheet.
+
+    Raises:
+        ParseError: MALFORMED where the sheet cannot be read; TOO_LARGE where it is over the limit.
+    """
+    try:
+        sheet: CalamineSheet = workbook.get_sheet_by_index(index)
+    except (CalamineError, OSError, ValueError) as error:
+        raise ParseError(FailureCause.MALFORMED, str(error)) from error
+    if sheet.height * sheet.width > maximum_cells:
+        message = f"{sheet.height * sheet.width} cells, limit {maximum_cells}"
+        raise ParseError(FailureCause.TOO_LARGE, message)
+    top, left = sheet.start or (0, 0)
+    texts = {}
+    length_chars = 0
+    for row, values in enumerate(sheet.iter_rows(), top):
+        shown = {column: text for column, value in enumerate(values, left) if (text := _show(value))}
+        length_chars += sum(map(len, shown.values()))
+        if length_chars > MAXIMUM_CHARS:
+            raise ParseError(FailureCause.TOO_LARGE, f"more than {MAXIMUM_CHARS} characters of text")
+        if shown:
+            texts[row] = shown
+    merges = disjoint([Area(*first, *last) for first, last in sheet.merged_cell_ranges or [] if first != last])
+    take_covered(texts, merges)
+    return SheetCells(texts, merges=merges)
+
+
+def _show(value: _Value) -> str:
+    """A typed value as text: booleans in capitals, integers without a fraction, dates ISO-like."""
+    match value:
+        case bool():
+            text = "TRUE" if value else "FALSE"
+        case int() | float():
+            text = general(value)
+        case str():
+            text = clean_text(value)
+        case datetime():
+            text = value.strftime("%Y-%m-%d" if value.time() == time() else "%Y-%m-%d %H:%M:%S")
+        case time():
+            text = value.strftime("%H:%M:%S")
+        case timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            text = f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+        case _:
+            text = value.isoformat()
+    return text

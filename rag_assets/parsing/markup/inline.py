@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from lxml import etree
 
 from rag_assets.parsing.flow import link_suffix, unwrap
-from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.styles import format_number
 from rag_assets.text.plain import one_line
 
@@ -30,7 +30,6 @@ _PICTURE_ALONE = re.compile(f"{_PICTURES.pattern}( <[^<>]*>)?\\s*")
 _LINES = ("p", "div", "li", "tr", "ul", "ol", "dl", "dt", "dd", "table")
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all)")
 _BACK_REFERENCE = re.compile(r"(?:^|[\s-])(?:footnote-backref|footnote-back|doc-backlink)(?:\s|$)")
-_EXPONENT = re.compile(r"[-−–+]?\d+")
 _LIST_WITHOUT_NUMBERS = re.compile(r"list-style(?:-type)?\s*:[^;]*none")
 _LIST_FORMATS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _STRUCK = ("s", "strike", "del")
@@ -213,7 +212,7 @@ def _raised_text(element: etree._Element) -> str | None:
     before, parent = element.getprevious(), element.getparent()
     text = (before.tail if before is not None else parent.text if parent is not None else "") or ""
     own = "".join(map(str, element.itertext())).strip()
-    return f"^{own}" if text[-1:].isdecimal() and _EXPONENT.fullmatch(own) and element.find("a") is None else None
+    return f"^{own}" if text[-1:].isdecimal() and EXPONENT.fullmatch(own) and element.find("a") is None else None
 
 
 def _struck_text(element: etree._Element) -> str | None:

@@ -15,8 +15,7 @@ from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, sensible_title
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.reader import Markup, on_first_page, read_markup
-from rag_assets.parsing.plain.blocks import text_blocks
-from rag_assets.parsing.plain.text import decode_text
+from rag_assets.parsing.plain.text import decode_text, text_blocks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -14,6 +14,7 @@ from rag_assets.parsing.office.styles import value_of
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import GREEK
 
+EXPONENT = re.compile(r"[-−–+]?\d+")  # of a number in running text, where it is raised
 _DEEPEST = 100
 _ATOM = re.compile(rf"[^\w\s]?\w\u0305?|[\d.,]*\d|[^\W\d_A-Za-z{GREEK}]+|[^\W\d_][\u0300-\u036f\u20d0-\u20ff]")
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))

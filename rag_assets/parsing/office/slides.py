@@ -15,17 +15,15 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
-from rag_assets.parsing.archive import Archive, Relation, local_name
+from rag_assets.parsing.archive import Archive, Relation, alternative, local_name
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
-from rag_assets.parsing.drawings.geometry import IDENTITY, Frame
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
-from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.geometry import IDENTITY, Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
-from rag_assets.parsing.office.tree import alternative
-from rag_assets.parsing.office.word import main_part
+from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}
@@ -66,7 +64,7 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
         ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; TOO_LARGE where it has too many slides.
     """
     archive = Archive(data, maximum_entries, maximum_bytes)
-    main = main_part(archive, "ppt/presentation.xml")
+    main = archive.main_part("ppt/presentation.xml")
     presentation = archive.tree(main)
     relations = archive.relations(main)
     stated = presentation.find("{*}sldSz")

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from lxml import etree
 
+from rag_assets.parsing.archive import descend
 from rag_assets.parsing.office.styles import attribute, integer, is_on, value_of
-from rag_assets.parsing.office.tree import descend
 
 _FIRST_ROW = 0x20
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}

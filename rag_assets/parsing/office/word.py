@@ -4,7 +4,6 @@ Hidden text is kept and marked, as in workbooks. Pictures but for their alternat
 under change tracking, are left out.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,22 +13,20 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
-from rag_assets.parsing.archive import Archive, local_name
+from rag_assets.parsing.archive import TRANSPARENT, Archive, alternative, descend, local_name, paragraphs
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import read_shapes
 from rag_assets.parsing.drawings.graphics import graphic_blocks
 from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits, depth_limit
-from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
-from rag_assets.parsing.office.tree import TRANSPARENT, alternative, descend, paragraphs
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
 _STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
 _ALL_HIDDEN = "非表示: "
-_EXPONENT = re.compile(r"[-−–+]?\d+")
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
 
@@ -79,7 +76,7 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
         ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; MALFORMED where it has no document.
     """
     archive = Archive(data, maximum_entries, maximum_bytes)
-    main = main_part(archive, "word/document.xml")
+    main = archive.main_part("word/document.xml")
     reader = _WordReader(archive, main)
     body = archive.tree(main).find("{*}body")
     if body is None:
@@ -87,12 +84,6 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
     reader.read_body(body)
     title = sensible_title(archive.stated_title())
     return ParsedDocument(DocumentFormat.DOCX.value, title, reader.pages(), tuple(reader.failures))
-
-
-def main_part(archive: Archive, usual: str) -> str:
-    """Name of the part that the archive's root names as its document, else the usual one."""
-    stated = (relation.target for relation in archive.relations("").values() if relation.kind == "officeDocument")
-    return next((part for part in stated if archive.has(part)), usual)
 
 
 class _WordReader:
@@ -309,7 +300,7 @@ class _WordReader:
             return
         elif own.strip() and any(is_on(properties.find(f"{{*}}{name}")) for name in ("strike", "dstrike")):
             paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
-        elif value_of(properties.find("{*}vertAlign")) == "superscript" and _EXPONENT.fullmatch(own):
+        elif value_of(properties.find("{*}vertAlign")) == "superscript" and EXPONENT.fullmatch(own):
             before = next((paragraph.text[place] for place in range(begin - 1, -1, -1) if paragraph.text[place]), "")
             if before[-1:].isdecimal():
                 paragraph.text.insert(begin, "^")

@@ -9,8 +9,8 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.flow import Sections, around, is_cjk, join_lines, letters
 from rag_assets.parsing.pdf.lines import Line
-from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
+from rag_assets.parsing.pdf.runs import Bookmark
 from rag_assets.parsing.pdf.tables import repeat_headers
 from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 

@@ -15,16 +15,14 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import sensible_title
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.ocr import OcrError, OcrTime
+from rag_assets.parsing.ocr import OcrTime
 from rag_assets.parsing.pdf.columns import take_aligned
 from rag_assets.parsing.pdf.fonts import provide_stand_in
-from rag_assets.parsing.pdf.grid import find_grids
 from rag_assets.parsing.pdf.layout import Layout
 from rag_assets.parsing.pdf.lines import Line, order_lines
-from rag_assets.parsing.pdf.marks import add_link_targets, read_outline
-from rag_assets.parsing.pdf.rules import read_drawing
+from rag_assets.parsing.pdf.rules import find_grids, read_drawing
 from rag_assets.parsing.pdf.running import PageLines
-from rag_assets.parsing.pdf.runs import OpenPage, Run, read_runs
+from rag_assets.parsing.pdf.runs import OpenPage, Run, add_link_targets, read_outline, read_runs
 from rag_assets.parsing.pdf.tables import take_tables
 
 _ERROR_PASSWORD = 4
@@ -100,7 +98,7 @@ class _PdfReader:
         problem = f"page {page.number} has no usable text layer"
         try:
             recognized = self._ocr_time.recognize(page.page, page.size)
-        except OcrError as error:
+        except ParseError as error:
             self._fail(page.number, error.cause, f"{problem}: {error}")
         else:
             if recognized.runs:

@@ -8,8 +8,8 @@ from statistics import median
 
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import join_lines
-from rag_assets.parsing.pdf.grid import Grid, places_apart
 from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
+from rag_assets.parsing.pdf.rules import Grid, places_apart
 from rag_assets.parsing.pdf.runs import Run
 
 _FILLED_SHARE = 0.25

@@ -32,12 +32,10 @@ from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Statement,
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.content_words import content_terms, content_words, held_share
-from rag_assets.text.folding import fold_name
+from rag_assets.text.folding import TermKind, content_terms, content_words, fold_name, held_share, kind_of, query_terms
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
-from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {

@@ -34,7 +34,7 @@ from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_en
 from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.content_words import content_words
+from rag_assets.text.folding import content_words
 from rag_assets.text.plain import counted, one_line
 
 PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from rag_assets.text.content_words import content_terms, content_words, held_share, is_wide
+from rag_assets.text.folding import content_terms, content_words, held_share, is_wide
 from rag_assets.text.scripts import HANGUL, SPACELESS
 
 _WIDE = f"{SPACELESS}{HANGUL}"

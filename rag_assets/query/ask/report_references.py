@@ -21,7 +21,7 @@ from rag_assets.query.ask.extracts import quote_for
 from rag_assets.query.ask.quotes import stands_in, unfounded
 from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.folding import content_terms, content_words, held_share
 
 _REFERENCE = re.compile(r"[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
 _RECORDS = re.compile(r"([^\W\d_]+)\s*[(（]([^()（）]*)[)）]")

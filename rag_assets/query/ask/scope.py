@@ -19,8 +19,7 @@ from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.content_words import content_terms, content_words, held_share
-from rag_assets.text.folding import fold_name
+from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
 from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
 
 _READ_CHARS = 1000  # of a longer question the beginning is read

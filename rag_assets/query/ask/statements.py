@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise, zip_longest
 
-from rag_assets.text.content_words import content_words
+from rag_assets.text.folding import content_words
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HIRAGANA, SPACELESS
 

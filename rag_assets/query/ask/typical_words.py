@@ -14,7 +14,7 @@ from rag_assets.contracts.tables import FILE_SUMMARIES, PAGE_SUMMARIES, SYNTHETI
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.query.ask.telling_entities import READ
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.folding import content_terms, content_words, held_share
 from rag_assets.text.language import split_sentences
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS

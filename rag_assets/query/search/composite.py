@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.content_words import content_words
+from rag_assets.text.folding import content_words
 
 _MOST = 3  # parts
 _READ_CHARS = 500  # longer texts are no such questions

@@ -22,7 +22,7 @@ from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecor
 from rag_assets.query.search.fusion import ranked
 from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery, readable
 from rag_assets.store.vectors.store import VectorStore, sql_in
-from rag_assets.text.terms import TermKind, kind_of, query_terms
+from rag_assets.text.folding import TermKind, kind_of, query_terms
 
 _PROBES = 32
 _Given = ParamSpec("_Given")

@@ -57,8 +57,15 @@ from rag_assets.query.search.ranking_weights import (
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.store.vectors.store import sql_in
-from rag_assets.text.content_words import content_terms, content_words, held_share
-from rag_assets.text.terms import TermKind, kind_of, query_terms, search_terms
+from rag_assets.text.folding import (
+    TermKind,
+    content_terms,
+    content_words,
+    held_share,
+    kind_of,
+    query_terms,
+    search_terms,
+)
 
 _PLACE_DISCOUNT = 0.5  # of further passages of a page or document, each against the one before
 _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh less: long paths hold more words

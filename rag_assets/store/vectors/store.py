@@ -39,7 +39,7 @@ from rag_assets.store.vectors.lance import (
     retried,
     upsert,
 )
-from rag_assets.text.terms import search_terms
+from rag_assets.text.folding import search_terms
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.names import is_attribute, is_name, is_number
+from rag_assets.text.cells import Area
 from rag_assets.text.plain import one_line
 
 _TITLE_CHARS = 40

@@ -1,18 +1,61 @@
-"""Reading order of a sheet's blocks, and the headings above each."""
+"""What stands above what on a sheet: titles of tables and notes on them, reading order, headings above each block."""
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import block_area
-from rag_assets.parsing.excel.layout.captions import attach_captions
+from rag_assets.parsing.excel.layout.names import has_digit
+from rag_assets.text.cells import cover
+from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import FULL_WIDTH_LETTERS
 
 _NUMBER = re.compile(r"(\d{1,3}(?:[.．]\d{1,3})*)[.．]?")
 _SUBNUMBER = re.compile(r"[-.]\d")
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
+
+# Titles of tables and notes on them.
+_CAPTION_CHARS = 40
+CAPTION_ROWS = 3
+_STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
+_TITLE_NAME = re.compile(
+    r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
+    rf"[\s\d.①-⑳A-Za-z{FULL_WIDTH_LETTERS}一二三四五六七八九十-]{{0,5}}"
+    r"|\D+[\d①-⑳]|(?:appendix|table|figure|fig\.?|case|step|example|pattern|part)\s*[\w.-]{0,5}",
+    re.IGNORECASE,
+)
+_NOTE_CHARS = 40
+_MAXIMUM_CHARS = 4 * _NOTE_CHARS  # of a note before its white space and signs of half a width are joined
+_GAP = re.compile(r"\s+|(?=[（(［\[〔])")
+_ASIDE = re.compile(
+    r"[(\[〔].*[)\]〕]|[※*注].*|単位\s*[:=(\s].*|units?\s*[:=(].*"
+    r"|[^\s\d]*\d[\d\s年度月日時分秒頃末./:,-]*\S{0,12}?\s?(?:現在|時点|更新|作成|改訂)"
+    r"|\D{0,2}\d{1,4}[年./-]\s*\d{1,2}[月./-]\s*\d{1,4}日?|as of\s.+|in (?:thousands|millions|billions)\b.*"
+    r"|(?P<name>[^:()\s]{1,15})\s*:\s*\S.*",
+    re.IGNORECASE,
+)
+_TIMES = re.compile(
+    r"(?:[\W\d_]|(?:明治|大正|昭和|平成|令和|第|全|約|対象|期間)|年度?|月度?|日|時|分|[四上下通]?半?期|末|版|件|計|fy|[qhrs]|ver|rev)+",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"第?\d|[(（]\s?\d")
+_AMOUNT = (
+    r"[十百千万億兆]{0,3}(?:円|ドル|ユーロ|人|名|件|台|個|社|店|回|本|枚|部|戸|世帯|トン|時間|点|ポイント)"
+    r"|%|kg|t|km|ha|m2|m²"
+)
+_UNIT = re.compile(
+    r"[(\[〔【]?\s*(?:(?:金額)?単位|units?)(?:\s*[:=は(]|\s+).{1,30}|[(\[〔【]in (?:thousands|millions|billions)\b.*"
+    r"|in (?:thousands|millions|billions)\b.*"
+    rf"|[(\[〔【]\s*(?:{_AMOUNT})(?:\s*[,、・/]\s*(?:{_AMOUNT}))*\s*[)\]〕】]",
+    re.IGNORECASE,
+)
+_OVERHANG_COLUMNS = 2  # right of a table, that a note on its unit may stand
+_LOOKED_AT_BLOCKS = 300  # beside a table, before its title
 
 
 class _Heading(NamedTuple):
@@ -29,7 +72,7 @@ def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
     A heading does not stand above blocks that lie wholly to its left.
     """
-    ordered = _demote_contents(attach_captions(_in_order(list(blocks))))
+    ordered = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
     arranged = []
     for block in ordered:
@@ -124,3 +167,157 @@ def _is_bare(blocks: list[Block], index: int) -> bool:
         if kind == "number" and other_depth <= depth:
             return True
     return True
+
+
+def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
+    """Give tables the titles and notes above them.
+
+    A short line above a table becomes its heading, with the notes that stand beside or below it. A note on units
+    without such a line, or below a numbered heading, which stands above more than the table, becomes a caption and the
+    innermost section of its table. Of tables side by side each follows its own title.
+
+    Args:
+        blocks: Blocks in reading order, without sections.
+    """
+    owners = _owners(blocks)
+    before: dict[int, Block] = {}
+    changed: dict[int, Block | None] = {}
+    for table, block in enumerate(blocks):
+        if block.kind is not BlockKind.TABLE:
+            continue
+        title, notes = _texts_above(blocks, table, owners)
+        if title is not None and _takes_notes(blocks[title]):
+            before[table] = _heading([blocks[index] for index in (title, *notes)])
+            changed.update(dict.fromkeys((title, *notes)))
+        elif units := [index for index in notes if is_unit(blocks[index].text)]:
+            changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
+            changed[table] = replace(
+                block, section=(*(one_line(blocks[index].text) for index in units), *block.section)
+            )
+    result = [(before.get(index), changed.get(index, block)) for index, block in enumerate(blocks)]
+    return [block for pair in result for block in pair if block is not None]
+
+
+def _owners(blocks: Sequence[Block]) -> dict[int, int]:
+    """The table that each text stands above, by its index.
+
+    Of several that is the next one below in the columns of the text, or else to the right of it.
+    """
+    tables = sorted((block_area(block), index) for index, block in enumerate(blocks) if block.kind is BlockKind.TABLE)
+    tops = [area.top for area, _ in tables]
+    owners = {}
+    for index, block in enumerate(blocks):
+        if block.kind not in {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
+            continue
+        area = block_area(block)
+        first = bisect_right(tops, area.bottom)
+        near = tables[first : min(bisect_right(tops, area.bottom + CAPTION_ROWS), first + _LOOKED_AT_BLOCKS)]
+        overlapping = [entry for entry in near if area.shares_columns(entry[0])]
+        right = [entry for entry in near if area.right < entry[0].left]
+        left = [entry for entry in near if 0 < area.left - entry[0].right <= _OVERHANG_COLUMNS and is_unit(block.text)]
+        if owning := overlapping or right or left:
+            owners[index] = min(owning)[1]
+    return owners
+
+
+def _texts_above(blocks: Sequence[Block], table: int, owners: Mapping[int, int]) -> tuple[int | None, list[int]]:
+    """Indexes of the text nearest above a table that is no note, and of the notes between; both only where they are its
+    own. What stands beside the table, and texts above that, may stand between.
+    """
+    area = block_area(blocks[table])
+    notes: list[int] = []
+    for index in range(table - 1, max(-1, table - 1 - _LOOKED_AT_BLOCKS), -1):
+        owner = owners.get(index)
+        if owner != table:
+            other = block_area(blocks[index if owner is None else owner])
+            if area.shares_columns(other) or other.bottom < area.top:
+                break
+            continue
+        if not _is_note(blocks[index]):
+            return index, notes[::-1]
+        notes.append(index)
+    return None, notes[::-1]
+
+
+def _heading(lines: Sequence[Block]) -> Block:
+    """The heading that a title and the notes beside or below it make."""
+    title, *notes = lines
+    text = " ".join((title.text.replace("\n", " "), *(note.text for note in notes)))
+    label = cover(block.cell_range for block in lines if block.cell_range)
+    return replace(title, kind=BlockKind.HEADING, text=text, cell_range=label)
+
+
+def _takes_notes(title: Block) -> bool:
+    """Whether a text is the title of the table below it, and of nothing else."""
+    if title.kind is BlockKind.HEADING:
+        return _NUMBERED.match(title.text) is None
+    return title.kind is BlockKind.PARAGRAPH and _is_caption(title.text)
+
+
+def is_unit(text: str) -> bool:
+    """Whether a line tells the unit of a table and nothing else, as in `（単位：千円）`."""
+    plain = _plain(text)
+    return len(plain) <= _NOTE_CHARS and "\n" not in plain and _UNIT.fullmatch(plain) is not None
+
+
+def states_value(text: str) -> bool:
+    """Whether a line gives a value to a name, as in `起動時刻：18:00`; not `補足：記述方法` and `ケース1：正常`."""
+    match = _STATEMENT.match(text)
+    return match is not None and _TITLE_NAME.fullmatch(match["name"]) is None
+
+
+def _is_aside(text: str) -> bool:
+    """Whether a line beside a title tells something about a table: its unit, its date, a note; no name of columns."""
+    plain = _plain(text)
+    match = _ASIDE.fullmatch(plain) if len(plain) <= _NOTE_CHARS else None
+    return match is not None and not (match["name"] and _TITLE_NAME.fullmatch(match["name"]))
+
+
+def is_title_line(texts: Sequence[str]) -> bool:
+    """Whether texts of a line are a title and notes on a table, as in `売上一覧`, `2024年度`, `（単位：千円）`.
+
+    Texts between the first and the last may be of less certain kind, so long as they hold a number.
+    """
+    title, *between, last = ("", *texts) if len(texts) < 2 else texts
+    if len(title) > _CAPTION_CHARS or not _is_title(title) or "\n" in title or not _is_aside(last):
+        return False
+    return all(_is_aside(text) or (len(text) <= _NOTE_CHARS and has_digit(text)) for text in between)
+
+
+def _is_note(block: Block) -> bool:
+    """Whether a block is nothing but notes on a table."""
+    if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
+        return False
+    text = _plain(block.text)
+    if len(text) > 2 * _NOTE_CHARS:
+        return False
+    ends = [(0, 0), *(place.span() for place in _GAP.finditer(text))]
+    return any(_is_aside(text[end:]) and (not start or _tells_time(text[:start])) for start, end in ends)
+
+
+def _plain(text: str) -> str:
+    """A text without differences of width and white space around it; as it is where it is too long for a note."""
+    text = text.strip()
+    return text if len(text) > _MAXIMUM_CHARS else unicodedata.normalize("NFKC", text).strip()
+
+
+def _tells_time(text: str) -> bool:
+    """Whether a text says no more than a time or a number, as in `2024年度 第1四半期`; not `表1 売上`."""
+    return has_digit(text) and _TIMES.fullmatch(text) is not None
+
+
+def _is_caption(text: str) -> bool:
+    """Whether a text is a title, alone or with notes on what it names."""
+    title, *notes = text.split("\n")
+    if notes:
+        return is_title_line([title, *notes])
+    if len(title) <= _CAPTION_CHARS and _is_title(title):
+        return True
+    gaps = _GAP.finditer(title, 0, _CAPTION_CHARS + 1)
+    return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in gaps)
+
+
+def _is_title(text: str) -> bool:
+    if text.endswith(("。", "、", ".", "．", ":", "：")) or text.startswith(("※", "・", "*", "→", "-", ":", "：")):
+        return False
+    return not states_value(text) and any(map(str.isalpha, text))

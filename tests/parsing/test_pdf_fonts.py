@@ -3,7 +3,7 @@
 import pytest
 from pdf_building import make_pdf, show
 
-from rag_assets.parsing.pdf.glyph_codes import with_characters
+from rag_assets.parsing.pdf.fonts import with_characters
 from rag_assets.parsing.pdf.reader import parse_pdf
 
 # as they stand in files of ministries and universities, with what their pages show

@@ -1,9 +1,11 @@
-"""Points, rectangles and lines of a drawing: where connectors run, and how far things lie from each other.
+"""Points, rectangles and lines of a drawing: where connectors run, and how far things lie from each other; and disjoint
+sets, which tell what touches each other, directly or through others.
 
 All lengths are in the units of the drawing (English Metric Units, 914,400 to an inch), downwards and to the right.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,7 +58,7 @@ IDENTITY = Frame()
 
 
 def connector_path(
-    placed: Rectangle, preset: str, bends: Sequence[float] = (), *, flip_x: bool, flip_y: bool, rotation: str
+    placed: Rectangle, preset: str, bends: Sequence[float], *, flip_x: bool, flip_y: bool, rotation: str
 ) -> Line:
     """Points of a connector from start to end; curves run along the bent line of the same form.
 
@@ -139,3 +141,36 @@ def middle(box: Rectangle) -> Point:
 def contains(box: Rectangle, other: Rectangle) -> bool:
     """Whether the middle of a rectangle lies in another that is at least as large."""
     return outside_distance(middle(other), box) == 0 and area_of(box) >= area_of(other)
+
+
+class Sets:
+    """Disjoint sets of numbers from 0 on, each named by its lowest number."""
+
+    def __init__(self, count: int = 0) -> None:
+        self._parents = list(range(count))
+
+    def add(self) -> int:
+        """A set of a new number."""
+        self._parents.append(len(self._parents))
+        return len(self._parents) - 1
+
+    def find(self, number: int) -> int:
+        """Name of the set that holds a number."""
+        parents = self._parents
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]
+            number = parents[number]
+        return number
+
+    def union(self, first: int, second: int) -> None:
+        """Make one set of the sets that hold two numbers."""
+        first, second = self.find(first), self.find(second)
+        if first != second:
+            self._parents[max(first, second)] = min(first, second)
+
+    def groups(self) -> list[list[int]]:
+        """The numbers of each set, rising; the sets in the order of their names."""
+        groups: dict[int, list[int]] = defaultdict(list)
+        for number in range(len(self._parents)):
+            groups[self.find(number)].append(number)
+        return list(groups.values())

@@ -1,0 +1,69 @@
+"""The terms of texts and the words that carry what they say, against lists worked by hand."""
+
+import pytest
+
+from rag_assets.text.folding import QUERY_TERMS, content_terms, content_words, held_share, query_terms, search_terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("顧客登録", "顧 顧客 客 客登 登 登録 録"),
+        ("エラー", "エラ ラー"),
+        ("税", "税"),
+        ("の", "の"),
+        ("税の納付", "税 税の の納 納 納付 付"),
+        ("ＡＢＣ１２３ ｶﾅ", "abc123 カナ"),
+        ("B10103顧客", "b10103 顧 顧客 客"),
+        ("E0004/E0005", "e0004 e0005"),
+        ("clientName", "clientname client name"),
+        ("client_name", "client_name client name"),
+        ("HTTPServer", "httpserver"),
+        ("__init__", "init"),
+        ("Don't AND", "don t and"),
+        ("\"'():*?", ""),
+        ("🍣\0\t\n", ""),
+        ("Größe naïve", "größe naïve"),
+        ("한국어 text", "한국어 text"),
+        ("x" * 100, "x" * 64),
+    ],
+)
+def test_terms(text: str, terms: str) -> None:
+    assert search_terms(text) == terms
+
+
+def test_a_query_names_each_term_once_and_is_bounded() -> None:
+    assert query_terms("a b a") == "a b"
+    assert len(query_terms(" ".join(f"w{number}" for number in range(5000))).split()) == QUERY_TERMS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What is the price of it?", [("price",)]),
+        ("顧客登録は何ですか", [("顧客", "客登", "登録")]),
+        ("トークンを使う", [("トーク", "ークン"), ("使",)]),
+        ("clientName, client_name", [("clien",), ("name",), ("clien",), ("name",)]),
+        ("Ｅ０００４ は 1,250 円、30日", [("e0004",), ("1250",), ("円",), ("30",), ("日",)]),
+        ("registered registrations", [("regis",), ("regis",)]),
+        ("A U.S. B", []),
+        ("です。", []),
+    ],
+)
+def test_words(text: str, words: list[tuple[str, ...]]) -> None:
+    assert content_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "share"),
+    [
+        ("cells of a table", "the cell in this table", 1.0),
+        ("田", "水田がある", 1.0),
+        ("有効期限", "有効な値", 1 / 3),
+        ("E000", "E0004", 0.0),
+        ("12", "1200", 0.0),
+        ("the", "the", 0.0),
+    ],
+)
+def test_shares(said: str, text: str, share: float) -> None:
+    assert held_share(content_words(said), content_terms(text)) == pytest.approx(share)
