@@ -306,7 +306,8 @@ def test_a_version_of_the_question_must_stand_in_the_evidence() -> None:
 )
 def test_what_a_document_calls_itself_is_no_answer(title: str) -> None:
     cover = replace(source(title), chunk_id="a.docx#1.0")
-    said, _ = extracts([Ask("街の安全安心マップの対応ブラウザ")], [cover, source("対応ブラウザ | Safari, Chrome", 2)])
+    sources = [cover, source("対応ブラウザ | Safari, Chrome", 2)]
+    said, _ = extracts([Ask("街の安全安心マップの対応ブラウザ")], sources, {"a.docx": title})
     assert said[0].text == "対応ブラウザ | Safari, Chrome"
 
 
@@ -570,3 +571,76 @@ def test_empty_cells_keep_their_place() -> None:
     )
     (first, *_) = quoted("番号は主キーですか", table)
     assert first.text == "No: 2 | 論理名: 番号 | 桁: 4 | 0 | NOT NULL: 〇 | 説明: 連番"
+
+
+def test_words_of_the_question_that_stand_where_its_document_begins_are_no_doubt() -> None:
+    question, passage = "下水熱利用可能性簡易検討ツールの灯油の係数の初期値", source("項目: 灯油の係数\n初期値: 2.49")
+    assert not extracts([Ask(question)], [passage])[1]
+    for document, sure in (("a.docx", True), ("b.docx", False)):
+        assert extracts([Ask(question)], [passage], {document: "下水熱利用可能性簡易検討ツール\n取扱説明書"})[1] is sure
+
+
+def test_a_year_in_the_name_of_the_file_is_no_doubt() -> None:
+    rows = "部品表\n品名: 受信機\n型式: T6K\n単価: 18,700円"
+    for document, sure in (("robocon2018/parts.docx", True), ("robocon/parts.docx", False)):
+        assert extracts([Ask("2018の部品表の受信機の型式と単価")], [source(rows, 1, document)])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "sure"),
+    [("年会費はいくらですか", True), ("年会費は何日ですか", False), ("年会費はどのくらいの期間ですか", False)],
+)
+def test_the_label_of_a_value_tells_what_it_is_of(question: str, sure: bool) -> None:
+    table = "種別 | 年会費（円） | 備考\n団体 | 50000 | 一口"
+    assert extracts([Ask(question)], [source(table)])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "sure"),
+    [
+        ("特例はいつまで使えますか", "特例は令和11年9月30日まで使える。", True),
+        ("特例はいつまで使えますか", "特例は申請した者だけが使える。", False),
+        ("有給の休暇は何日もらえますか", "有給の休暇は14日とする。", True),
+        ("有給の休暇は何日もらえますか", "有給の休暇は第3条による。", False),
+    ],
+)
+def test_until_when_and_how_many_days_ask_for_a_time(question: str, answer: str, sure: bool) -> None:
+    assert extracts([Ask(question)], [source(answer)])[1] is sure
+
+
+def test_a_short_sentence_is_said_with_the_next_one() -> None:
+    text = "無効化は物理削除ではなく論理削除。LockoutEnd を遠い未来に設定する。再有効化の機能は無い。\n別の段落。"
+    first, *_ = quoted("無効化は物理削除ですか", text)
+    assert first.text == "無効化は物理削除ではなく論理削除。LockoutEnd を遠い未来に設定する。"
+    assert first.supported
+    english, *_ = quoted(
+        "When did they hold the meeting?", "They held the meeting on November 20th. 20 people came. Tea was served."
+    )
+    assert english.text == "They held the meeting on November 20th. 20 people came."
+
+
+def test_items_that_a_sentence_points_to_are_a_list_however_short_they_are() -> None:
+    text = "3.2 取り組み\n適用には、以下の取り組みが有効です。\n1)環境の分離\n2)依存の最小化\n3)端末の強化"
+    (first, *_) = quoted("適用の取り組みを全部挙げて", text)
+    assert "1)環境の分離 2)依存の最小化 3)端末の強化" in first.text
+
+
+def test_steps_are_a_list() -> None:
+    text = "7.2 手動での実行\n1. 「実行」を押す\n2. 日付を入力\n3. 進捗を確認\n7.3 結果の確認\n画面で結果を確かめる。"
+    lists = [each.text for each in statements(text) if each.kind == "list"]
+    assert lists[0] == "7.2 手動での実行 1. 「実行」を押す 2. 日付を入力 3. 進捗を確認"
+
+
+def test_a_table_of_contents_without_leaders_states_nothing() -> None:
+    lines = [
+        "１ はじめに 2",
+        "１.１ 背景と目的 2",
+        "２ 境界型とは 3",
+        "３ 適用するための取り組み 7",
+        "４ 具体的な取り組み 7",
+    ]
+    assert [each.text for each in statements("\n".join(["目次", *lines, "本書は構成を定める。"]))] == [
+        "本書は構成を定める。"
+    ]
+    prices = "りんご 3\nみかん 5\nぶどう 8\nもも 9"
+    assert statements(prices) != []

@@ -227,7 +227,7 @@ def extracts(
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
-        best[:1] = [_completed(best[0])] if len(asks) < 2 else best[:1]
+        best[:1] = map(_completed, best[:1]) if len(asks) < 2 else best[:1]
         for each in listed_rows or best[: max(0, most)]:
             said.setdefault((each.source.document_id, each.statement.text), (each, asked))
     documents = {document for document, _ in said}

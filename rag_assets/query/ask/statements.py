@@ -52,6 +52,7 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 _LEAST_ENTRIES = 4
+_CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
@@ -283,7 +284,10 @@ def _without_contents(lines: Sequence[str]) -> list[str]:
         page = int(entry["page"]) if entry else 0
         if entry is None or page < last:
             are_contents = len(run) >= _LEAST_ENTRIES and sum(map(bool, map(_SECTION.match, run))) * 2 > len(run)
-            kept += [] if are_contents else run
+            if not are_contents:
+                kept += run
+            elif kept and _CONTENTS.fullmatch(kept[-1]):
+                kept.pop()
             run, last = [], 0
         if entry:
             run.append(line)
