@@ -117,7 +117,7 @@ def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
         (
             "対応するブラウザを一覧で教えて",
             "2. 画面\n対応するブラウザは以下の通り。\n・Edge\n・Firefox",
-            "Edge ・Firefox",
+            "・Edge\n・Firefox",
         ),
         (
             "List all supported browsers",
@@ -127,12 +127,12 @@ def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
         (
             "暗号化は何通りで、それぞれ何？",
             "暗号化は下記2通りとする。\n暗号化する場合は、どちらかを欄に書く。\n・通信暗号化：経路\n・項目暗号化：一部",
-            "通信暗号化：経路 ・項目暗号化：一部",
+            "・通信暗号化：経路\n・項目暗号化：一部",
         ),
         (
             "住所はいくつのどんな要素に分けますか。全部教えて",
             "住所は以下の3つの要素に分ける。\n都道府県\n市区町村\n町字",
-            "都道府県 市区町村 町字",
+            "都道府県\n市区町村\n町字",
         ),
         (
             "Which two browsers does the screen support?",
@@ -622,7 +622,7 @@ def test_a_short_sentence_is_said_with_the_next_one() -> None:
 def test_items_that_a_sentence_points_to_are_a_list_however_short_they_are() -> None:
     text = "3.2 取り組み\n適用には、以下の取り組みが有効です。\n1)環境の分離\n2)依存の最小化\n3)端末の強化"
     (first, *_) = quoted("適用の取り組みを全部挙げて", text)
-    assert "1)環境の分離 2)依存の最小化 3)端末の強化" in first.text
+    assert "1)環境の分離\n2)依存の最小化\n3)端末の強化" in first.text
 
 
 def test_steps_are_a_list() -> None:
@@ -642,5 +642,28 @@ def test_a_table_of_contents_without_leaders_states_nothing() -> None:
     assert [each.text for each in statements("\n".join(["目次", *lines, "本書は構成を定める。"]))] == [
         "本書は構成を定める。"
     ]
+    chapters = [
+        "第1章 | 総則 | 第1条～第3条",
+        "第2章 | 人事",
+        "第1節 | 採用 | 第4条",
+        "第12章 | 懲戒 | 第60条～第62条",
+        " | 附 則",
+    ]
+    assert [each.text for each in statements("\n".join(["目 次", *chapters, "本則は定める。"]))] == ["本則は定める。"]
     prices = "りんご 3\nみかん 5\nぶどう 8\nもも 9"
     assert statements(prices) != []
+
+
+def test_a_list_goes_on_in_the_next_passage() -> None:
+    kinds = [
+        "(1) 譴責：始末書をとる。",
+        "(2) 減給：賃金を減らす。",
+        "(3) 停止：出勤を停止する。",
+        "(4) 降格：職務を改める。",
+    ]
+    first = source("\n".join(["懲戒は次の4種類とする。", *kinds[:2]]), 0)
+    following = replace(source("\n".join([kinds[1], *kinds[2:], "第61条 会社は理由を示す。"]), 1), number=2)
+    said, _ = extracts([Ask("懲戒の種類を全部挙げて")], [first, following])
+    assert said[0].text.splitlines() == ["懲戒は次の4種類とする。", *kinds]
+    assert [(each.number, each.supported) for each in said[0].citations] == [(0, True), (2, True)]
+    assert said[0].citations[1].quote == f"{kinds[2]} {kinds[3]}"

@@ -22,13 +22,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, dropwhile, groupby, takewhile
 from pathlib import PurePath
 from types import MappingProxyType
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Statement, StatementKind, cut, statements
+from rag_assets.query.ask.statements import ADDRESS, ITEM, STATEMENT_CHARS, Statement, StatementKind, cut, statements
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
@@ -129,6 +130,7 @@ class _Candidate:
     above: frozenset[str]
     named: frozenset[str]
     beginning: str
+    continued: tuple[tuple[Source, str], ...] = ()  # of a list, the items that the next passages go on with
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,7 @@ def extracts(
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
         best[:1] = map(_completed, best[:1]) if len(asks) < 2 else best[:1]
+        best = [_continued(each, sources) if asked.wanted.several else each for each in best]
         for each in listed_rows or best[: max(0, most)]:
             said.setdefault((each.source.document_id, each.statement.text), (each, asked))
     documents = {document for document, _ in said}
@@ -252,11 +255,13 @@ def quote_for(text: str, source: Source) -> str:
 
 
 def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, opening: str = "") -> str:
-    """The text of the answer: what it is, and the quotes with the numbers of their sources, one a line."""
+    """The text of the answer: what it is, and the quotes with the numbers of their sources, one an item."""
     openings = OPENING if answered else NEAREST
     numbers = [dict.fromkeys(f"[{citation.number}]" for citation in each.citations) for each in sentences]
-    lines = [f"- {each.text} {''.join(cited)}" for each, cited in zip(sentences, numbers, strict=True)]
-    return "\n".join([opening or openings.get(language, openings["en"]), *lines])
+    items = [f"- {each.text} {''.join(cited)}" for each, cited in zip(sentences, numbers, strict=True)]
+    return "\n".join(
+        [opening or openings.get(language, openings["en"]), *(each.replace("\n", "\n  ") for each in items)]
+    )
 
 
 def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
@@ -422,6 +427,30 @@ def _completed(candidate: _Candidate) -> _Candidate:
     return replace(candidate, statement=replace(statement, text=text, following=""))
 
 
+def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:
+    """A list that its passage ends within, with the items that those after it on the page go on with."""
+    statement, source = candidate.statement, candidate.source
+    places = {(each.page_id, position(each.chunk_id)): each for each in sources}
+    lines, continued = list(statement.lines), []
+    while lines and _lines_of(source)[-1:] == lines[-1:]:
+        following = places.get((source.page_id, position(source.chunk_id) + 1))
+        if following is None:
+            break
+        new = dropwhile(lines.__contains__, _lines_of(following))
+        items = list(takewhile(ITEM.match, new))
+        continued += [(following, each) for each in items]
+        lines, source = [*lines, *items], following
+        if not items:
+            break
+    if not continued:
+        return candidate
+    return replace(candidate, statement=replace(statement, lines=tuple(lines)), continued=tuple(continued))
+
+
+def _lines_of(source: Source) -> list[str]:
+    return [line for line in map(one_line, source.whole_text.splitlines()) if line]
+
+
 def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
     alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
@@ -476,16 +505,33 @@ def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) 
     quote = cut(
         candidate.statement.text, _LIST_CHARS if candidate.statement.kind is StatementKind.LIST else STATEMENT_CHARS
     )
-    citation = SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))
+    citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
     text = _text(candidate.statement, asked)
-    return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, (citation,))
+    for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
+        quote = cut(" ".join(item for _, item in items if item in text))
+        citations += [SentenceCitation(source.number, quote, stands_in(quote, source.whole_text))] if quote else []
+    return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, tuple(citations))
 
 
 def _text(statement: Statement, asked: _WeightedQuestion) -> str:
-    """A statement as it is said: a row with its header, and what goes on with `…`."""
+    """A statement as it is said: a row with its header, a list line by line, and what goes on with `…`."""
+    if statement.kind is StatementKind.LIST:
+        return _list(statement.lines)
     whole = _row(statement, asked) if statement.kind is StatementKind.ROW else statement.text
-    part = cut(whole, _LIST_CHARS if statement.kind is StatementKind.LIST else STATEMENT_CHARS)
+    part = cut(whole)
     return part if part == whole else f"{part}…"
+
+
+def _list(lines: Sequence[str]) -> str:
+    said: list[str] = []
+    room = _LIST_CHARS
+    for line in lines:
+        part = cut(line, room) if room > 0 else ""
+        said.append(part)
+        room -= len(part) + 1
+        if part != line:
+            return "\n".join(filter(None, said)) + "…"
+    return "\n".join(said)
 
 
 def _row(statement: Statement, asked: _WeightedQuestion) -> str:

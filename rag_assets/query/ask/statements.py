@@ -52,8 +52,9 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 _LEAST_ENTRIES = 4
+_CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
-_ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
+ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _NUMBERED = re.compile(r"\d+\.")
@@ -95,6 +96,7 @@ class Statement:
         cells: Of a row, pairs of header and value; the header is empty where there is none. Of a connection, one pair:
             what it leads from and to.
         following: Of a sentence, the next one of its paragraph.
+        lines: Of a list, its lines, first what announces or heads it.
     """
 
     text: str
@@ -102,6 +104,7 @@ class Statement:
     context: str = ""
     cells: tuple[tuple[str, str], ...] = ()
     following: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def statements(text: str) -> list[Statement]:
@@ -176,7 +179,7 @@ class _StatementReader:
         return " ".join(self.headings[-_HEADINGS:])
 
     def _announced(self, sentence: str) -> bool:
-        points = _POINTS.search(sentence) and any(map(_ITEM.match, self.following))
+        points = _POINTS.search(sentence) and any(map(ITEM.match, self.following))
         return bool(points or _ANNOUNCES.search(sentence))
 
     def _gather(self, line: str) -> None:
@@ -185,7 +188,8 @@ class _StatementReader:
 
     def _closed_list(self) -> Iterator[Statement]:
         if self.lead and self.gathered:
-            yield Statement(" ".join((self.lead, *self.gathered)), StatementKind.LIST, self._context)
+            lines = (self.lead, *self.gathered)
+            yield Statement(" ".join(lines), StatementKind.LIST, self._context, lines=lines)
         elif self.lead:
             yield Statement(self.lead, StatementKind.HEADING, self._context)
         self.lead, self.gathered = "", []
@@ -229,7 +233,7 @@ class _StatementReader:
 
     def _heading(self, line: str) -> Iterator[Statement]:
         self.header, self.widest = (), 0
-        item, counts_on = _ITEM.match(line) is not None, self._counts_on(line)
+        item, counts_on = ITEM.match(line) is not None, self._counts_on(line)
         heads = _NUMBERED.match(line) and not counts_on
         if self.lead and not heads and (self.gathered or _announces(self.lead) or counts_on or not item):
             self._gather(line)
@@ -253,8 +257,8 @@ class _StatementReader:
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)
         announces = bool(parts) and self._announced(parts[-1])
-        leads_on = not self.gathered and _announces(self.lead) and _ITEM.match(self.following[0]) is not None
-        if self.lead and (_ITEM.match(line) or leads_on):
+        leads_on = not self.gathered and _announces(self.lead) and ITEM.match(self.following[0]) is not None
+        if self.lead and (ITEM.match(line) or leads_on):
             self._gather(line)
         else:
             if not self.gathered and not announces:
@@ -274,22 +278,24 @@ class _StatementReader:
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
     """Lines without those of a table of contents: several in a row that end with numbers of pages, which do not fall,
-    and most begin with the number of a section.
+    and most begin with the number of a section; below its heading, also chapters alone.
     """
     kept: list[str] = []
     run: list[str] = []
     last = 0
     for line in [*lines, ""]:
         entry = _ENTRY.match(line)
-        page = int(entry["page"]) if entry else 0
-        if entry is None or page < last:
-            are_contents = len(run) >= _LEAST_ENTRIES and sum(map(bool, map(_SECTION.match, run))) * 2 > len(run)
-            if not are_contents:
+        page = int(entry["page"]) if entry else last
+        is_headed = bool(kept) and _CONTENTS.fullmatch(kept[-1]) is not None
+        is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
+        if not is_entry or page < last:
+            most_are_sections = is_headed or sum(map(bool, map(_SECTION.match, run))) * 2 > len(run)
+            if len(run) < _LEAST_ENTRIES or not most_are_sections:
                 kept += run
-            elif kept and _CONTENTS.fullmatch(kept[-1]):
+            elif is_headed:
                 kept.pop()
             run, last = [], 0
-        if entry:
+        if is_entry:
             run.append(line)
             last = page
         else:
@@ -301,7 +307,7 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
     """Lines, each that ends with a comma together with the next one, where that is no item or row."""
     open_line = ""
     for line in lines:
-        if open_line and (_is_row(line) or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
+        if open_line and (_is_row(line) or ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
             yield open_line
             open_line = ""
         open_line += line
