@@ -775,6 +775,7 @@ CHUNK_INDEX = VectorTable(
         LANGUAGE,
         _MODIFIED_AT,
         _TITLE,
+        column("beginning", TEXT, "How the document begins, in up to 200 characters: what it is, and of what."),
         column("text", TEXT, "Text as displayed."),
         CELL_RANGE,
         PAGE_BOX,

@@ -536,4 +536,5 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
         title=row["title"],
         citation=citation,
         questions=candidate.questions,
+        beginning=row.get("beginning", ""),
     )

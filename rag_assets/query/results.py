@@ -145,6 +145,7 @@ class Hit:
         title: Title of the document.
         citation: Where it stands.
         questions: Questions by which it was found, in mode `meta_knowledge`; else empty.
+        beginning: How its document begins.
     """
 
     rank: int
@@ -158,6 +159,7 @@ class Hit:
     title: str
     citation: Citation
     questions: _WhereAny[tuple[FoundQuestion, ...]] = ()
+    beginning: _Hidden[str] = ""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from rag_assets.store.lake import Lake
 
 _SEARCH_TERMS = "rag_assets.text.folding:search_terms"  # gives the column that the store adds for full-text search
 
+_BEGINNING_CHARS = 200
 _SUMMARY_CHARS = 400  # of the summary of a report that are embedded
 _AVERAGED_PASSAGES = 16  # of those that name an entity: more hardly move the mean, and memory is bounded
 _AVERAGED = pa.list_(pa.dictionary(pa.int32(), pa.string()))  # a text is held once, however many entities it names
@@ -43,10 +44,15 @@ def chunk_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `chunks` for a shard, without vectors."""
     facts = _facts(lake, shard)
     columns = [field.name for field in CHUNK_INDEX.fields if field.name in CHUNKS.schema.names]
+    rows = lake.read(CHUNKS, [shard], [*columns, "context", "chunk_index"]).to_pylist()
+    rows.sort(key=lambda row: (row["document_id"], row["page_number"], row["chunk_index"]))
+    beginnings: dict[str, str] = {}
     records = []
-    for row in lake.read(CHUNKS, [shard], [*columns, "context"]).to_pylist():
-        context = row.pop("context")
-        records.append({**row, **facts[row["document_id"]], EMBEDDED_TEXT: _passage(context, row["text"])})
+    for row in rows:
+        context, document_id = row.pop("context"), row["document_id"]
+        beginning = beginnings.setdefault(document_id, row["text"][:_BEGINNING_CHARS])
+        derived = {"beginning": beginning, EMBEDDED_TEXT: _passage(context, row["text"])}
+        records.append({**row, **facts[document_id], **derived})
     return _table(records, CHUNK_INDEX.fields)
 
 

@@ -83,6 +83,7 @@ def chunk(document_id: str, page: int, index: int, text: str, **changes: Any) ->
         "language": "ja" if any(character > "\u3000" for character in text) else "en",
         "modified_at": datetime(2024, 1, page, 12, tzinfo=UTC),
         "title": document_id,
+        "beginning": text,
         "text": text,
         "cell_range": None,
         "box": None,

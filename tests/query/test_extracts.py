@@ -307,7 +307,7 @@ def test_a_version_of_the_question_must_stand_in_the_evidence() -> None:
 def test_what_a_document_calls_itself_is_no_answer(title: str) -> None:
     cover = replace(source(title), chunk_id="a.docx#1.0")
     sources = [cover, source("対応ブラウザ | Safari, Chrome", 2)]
-    said, _ = extracts([Ask("街の安全安心マップの対応ブラウザ")], sources, {"a.docx": title})
+    said, _ = extracts([Ask("街の安全安心マップの対応ブラウザ")], [replace(each, beginning=title) for each in sources])
     assert said[0].text == "対応ブラウザ | Safari, Chrome"
 
 
@@ -575,9 +575,8 @@ def test_empty_cells_keep_their_place() -> None:
 
 def test_words_of_the_question_that_stand_where_its_document_begins_are_no_doubt() -> None:
     question, passage = "下水熱利用可能性簡易検討ツールの灯油の係数の初期値", source("項目: 灯油の係数\n初期値: 2.49")
-    assert not extracts([Ask(question)], [passage])[1]
-    for document, sure in (("a.docx", True), ("b.docx", False)):
-        assert extracts([Ask(question)], [passage], {document: "下水熱利用可能性簡易検討ツール\n取扱説明書"})[1] is sure
+    begun = replace(passage, beginning="下水熱利用可能性簡易検討ツール\n取扱説明書")
+    assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
 
 
 def test_a_year_in_the_name_of_the_file_is_no_doubt() -> None:

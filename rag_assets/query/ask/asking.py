@@ -238,7 +238,6 @@ class Asking:
         sentences, answers = extracts(
             asks or [Ask(retrieval.question, context, self.similarity, earlier=earlier)],
             sources,
-            self._beginnings({each.document_id for each in sources}, trace),
         )
         trace.add("quote", began, len(sentences))
         said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
@@ -256,11 +255,6 @@ class Asking:
         near = [each for each in listed[:_BESIDE] if each.key not in found]
         beside = self.hits_of(sorted(near, key=lambda each: position(each.key)), trace)
         return tuple(replace(hit, rank=len(hits) + hit.rank) for hit in beside)
-
-    def _beginnings(self, documents: Collection[str], trace: TraceRecorder) -> dict[str, str]:
-        """The first passage of documents."""
-        found = self.indexes.chunks.having([f"{each}#1.0" for each in sorted(documents)], None, trace)
-        return {hit.document_id: hit.text for hit in self.hits_of(list(found.values()), trace)}
 
     def _from_passages(
         self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool

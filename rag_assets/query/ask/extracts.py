@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, dropwhile, groupby, takewhile
 from pathlib import PurePath
-from types import MappingProxyType
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.evidence import position
@@ -92,7 +91,6 @@ _SURE_LABELLED = (
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
-_BEGINNING_CHARS = 300
 _SURE = 0.77  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
@@ -120,16 +118,13 @@ _CELL = " | "
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A statement of a source, with its terms, those it stands under, those of title and place, and how its document
-    begins.
-    """
+    """A statement of a source, with its terms, those it stands under, and those of title and place."""
 
     source: Source
     statement: Statement
     own: frozenset[str]
     above: frozenset[str]
     named: frozenset[str]
-    beginning: str
     continued: tuple[tuple[Source, str], ...] = ()  # of a list, the items that the next passages go on with
 
 
@@ -197,25 +192,19 @@ class Ask:
     earlier: str = ""
 
 
-def extracts(
-    asks: Sequence[Ask], sources: Sequence[Source], beginnings: Mapping[str, str] = MappingProxyType({})
-) -> tuple[tuple[Sentence, ...], bool]:
+def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
     """What the sources state that answers a question.
 
     Args:
         asks: The question; of one that asks for several things, each of its parts.
         sources: Passages.
-        beginnings: By document, its first passage, where it says what it is, and what of.
 
     Returns:
         Statements, part by part, the best first, and whether they may answer: not where they are only near to the
         question.
     """
-    begun = {each.document_id: beginnings.get(each.document_id, "")[:_BEGINNING_CHARS] for each in sources}
-    names = _own_names(sources, begun)
-    candidates = [
-        each for source in sources for each in _candidates(source, names[source.document_id], begun[source.document_id])
-    ]
+    names = _own_names(sources)
+    candidates = [each for source in sources for each in _candidates(source, names[source.document_id])]
     said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
     sureness = []
@@ -275,25 +264,22 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
     return named or candidates
 
 
-def _own_names(sources: Sequence[Source], beginnings: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
     """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
-    found: dict[str, list[str]] = {}
-    for document, beginning in beginnings.items():
-        first = next((line for line in map(one_line, beginning.splitlines()) if line), "")
+    found: dict[str, str] = {}
+    for each in sources:
+        first = next((line for line in map(one_line, each.beginning.splitlines()) if line), "")
         is_title = len(first) <= _TITLE_CHARS and not _NO_TITLE.search(first)
-        found[document] = [first] if is_title else []
-    texts = [*beginnings.items(), *((each.document_id, each.whole_text) for each in sources)]
-    for document, text in texts:
-        found[document] += _OWN_NAME.findall(unicodedata.normalize("NFKC", text))
-    return {document: _terms(" ".join(names)) for document, names in found.items()}
+        names = _OWN_NAME.findall(unicodedata.normalize("NFKC", f"{each.beginning}\n{each.whole_text}"))
+        found[each.document_id] = " ".join([found.get(each.document_id, ""), *names, *([first] if is_title else [])])
+    return {document: _terms(text) for document, text in found.items()}
 
 
-def _candidates(source: Source, names: frozenset[str] = frozenset(), beginning: str = "") -> list[_Candidate]:
+def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Candidate]:
     named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
-        _Candidate(source, each, own, above, named, beginning)
+        _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
         for each in statements(source.whole_text)
-        for own, above in [[_terms(ADDRESS.sub(" ", text)) for text in (each.text, each.context)]]
     ]
 
 
@@ -319,8 +305,8 @@ def _ranked(
     asked: _WeightedQuestion, candidates: Sequence[_Candidate], similarity: Similarity | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
-    first = {each.source.number: each for each in candidates}
-    covered = {number: _covered(asked.text, each) for number, each in first.items()}
+    sources = {each.source.number: each.source for each in candidates}
+    covered = {number: _covered(asked.text, source) for number, source in sources.items()}
     scored = [
         (_fitting(asked, each, _words_score(asked, each), _COVERED * covered[each.source.number]), each)
         for each in candidates
@@ -471,7 +457,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
-    covered = _covered(asked.text, best)
+    covered = _covered(asked.text, best.source)
     said = _SURE_OWN * asked.share(best.own - best.named)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
@@ -487,14 +473,13 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     )
 
 
-def _covered(question: str, candidate: _Candidate) -> float:
+def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
     ones count no more, as measured.
     """
     words = dict.fromkeys(content_words(keywords(question)))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
-    source = candidate.source
-    text = "\n".join((source.title, str(source.citation), source.whole_text, candidate.beginning))
+    text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
     terms = content_terms(ADDRESS.sub(" ", text))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)

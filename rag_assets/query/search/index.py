@@ -30,7 +30,7 @@ _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
 # Whole numbers, see `_weighed`.
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 30, TermKind.WORD: 6, TermKind.PAIR: 3, TermKind.CHARACTER: 2}
-SHOWN = ("page_number", "page_name", "heading", "format", "title", "text", "cell_range", "box")
+SHOWN = ("page_number", "page_name", "heading", "format", "title", "beginning", "text", "cell_range", "box")
 
 
 @dataclass(frozen=True)

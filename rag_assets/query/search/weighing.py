@@ -247,7 +247,8 @@ def _read(found: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> li
 
 
 def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
-    """For each passage how many of a question's words it and its place hold, by the best passage.
+    """For each passage how many of a question's words it, its place and the beginning of its document hold, by the best
+    passage.
 
     Each counts once, and a compound in part; those that few of these passages hold weigh most, so that what all say of
     the system or the document that is asked about does not tell them apart.
@@ -256,7 +257,8 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
     held = np.zeros((len(passages), len(words)))
     for row, each in enumerate(passages):
         shown = each.shown or {}
-        terms = content_terms(f"{each.document_id}\n{shown['title']}\n{shown['page_name'] or ''}\n{shown['text']}")
+        said = (shown.get(name) for name in ("title", "page_name", "heading", "text", "beginning"))
+        terms = content_terms("\n".join([each.document_id, *filter(None, said)]))
         held[row] = [held_share([word], terms) for word in words]
     short = np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
     scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
