@@ -28,7 +28,16 @@ from pathlib import PurePath
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import ADDRESS, ITEM, STATEMENT_CHARS, Statement, StatementKind, cut, statements
+from rag_assets.query.ask.statements import (
+    ADDRESS,
+    ITEM,
+    QUESTION,
+    STATEMENT_CHARS,
+    Statement,
+    StatementKind,
+    cut,
+    statements,
+)
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
@@ -58,6 +67,7 @@ _LIST_CHARS = 450
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
+_LEAST_ANSWER = 10  # characters of a cell that answers another
 _NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 _COMPARED = 24  # statements that are compared by meaning
@@ -524,7 +534,12 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
     if not any(header for header, _ in statement.cells):
         return statement.text
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
-    said = [one_line(f"{header.rpartition(' > ')[2]}: {value}" if header else value) for header, value in cells]
+    answers = [cell for cell in cells if not QUESTION.search(cell[1])]
+    if len(answers) < len(cells) and any(len(value) >= _LEAST_ANSWER for _, value in answers):
+        cells = answers  # of a row of questions and answers
+    names = [header.rpartition(" > ")[2] for header, _ in statement.cells]
+    shared = {name for name, count in Counter(names).items() if count > 1}  # as the name of a part of the table
+    said = [one_line(f"{_column(header, shared)}: {value}" if header else value) for header, value in cells]
     order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
     chosen: set[int] = set()
     room = _ROW_CHARS
@@ -532,7 +547,13 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
         if not chosen or len(said[place]) <= room:
             chosen.add(place)
             room -= len(said[place]) + len(_CELL)
-    return _CELL.join(said[place] for place in sorted(chosen))
+    return _CELL.join(cut(said[place]) for place in sorted(chosen))
+
+
+def _column(header: str, shared: Set[str]) -> str:
+    """The name of a column below all others, but for one that several columns share."""
+    parts = header.split(" > ")
+    return next((part for part in reversed(parts) if part not in shared), parts[0])
 
 
 def _cell_share(asked: _WeightedQuestion, header: str, value: str) -> float:

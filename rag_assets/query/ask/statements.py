@@ -33,7 +33,7 @@ _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
-_QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
+QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
@@ -54,7 +54,10 @@ _SECTION = re.compile(
 _LEAST_ENTRIES = 4
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
-ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
+ITEM = re.compile(
+    r"^(?:[・•●○■◆▪‣*-]|[(（]?\d{1,2}[.)）．](?!\d)|[①-⑳]|[(（][ア-ン一二三四五六七八九十a-zA-Z]{1,2}[)）]"
+    r"|(?:[ア-ン]|[一二三四五六七八九十]{1,2})[\s.．)）](?=\S))\s*"
+)
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _NUMBERED = re.compile(r"\d+\.")
@@ -269,7 +272,7 @@ class _StatementReader:
             if announces:
                 self.lead = f"{above} {parts[-1]}".strip()
         for part, following in pairwise([*(parts[:-1] if announces else parts), ""]):
-            if _QUESTION.search(part):
+            if QUESTION.search(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
