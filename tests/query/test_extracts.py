@@ -666,3 +666,36 @@ def test_a_list_goes_on_in_the_next_passage() -> None:
     assert said[0].text.splitlines() == ["懲戒は次の4種類とする。", *kinds]
     assert [(each.number, each.supported) for each in said[0].citations] == [(0, True), (2, True)]
     assert said[0].citations[1].quote == f"{kinds[2]} {kinds[3]}"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["一 会計", "二 受発注", "三 決済"],
+        ["（１）会計", "（２）受発注", "（３）決済"],
+        ["(ア) 会計", "(イ) 受発注", "(ウ) 決済"],
+        ["ア 会計", "イ 受発注", "ウ 決済"],
+    ],
+)
+def test_items_may_have_the_marks_of_laws(items: list[str]) -> None:
+    text = "\n".join(
+        ["２ 登録される製品は、次の各号のいずれかに該当する機能を有するものとする。", *items, "３ 事務局は公表する。"]
+    )
+    (first, *_) = quoted("登録される製品の機能を全部挙げて", text)
+    assert first.text.splitlines()[1:] == items
+
+
+def test_a_table_that_a_sentence_within_a_line_points_to_goes_with_it() -> None:
+    sentences = "第４条 委員会は、次の表に掲げる職にある者により構成する。なお、代理を認める。"
+    text = f"{sentences}\n役割 | 職名\n委員長 | 介護保険課長\n委員 | 健康福祉課長"
+    (first, *_) = quoted("委員会を構成する者を全部挙げて", text)
+    assert "次の表" in first.text
+    assert "介護保険課長" in first.text
+    assert "健康福祉課長" in first.text
+
+
+def test_of_a_row_of_questions_and_answers_the_answer_is_said() -> None:
+    row = "4 | 機械の納期が遅れて期間内に終わらない場合はどうなりますか。 | 原則、交付決定取消しとなります。"
+    header = "No. > 1.対象事業 | 質問 > 1.対象事業 | 回答"
+    (first, *_) = quoted("機械の納期が遅れて期間内に終わらない場合は？", f"{header}\n{row}")
+    assert first.text == "No.: 4 | 回答: 原則、交付決定取消しとなります。"

@@ -182,8 +182,8 @@ class _StatementReader:
         return " ".join(self.headings[-_HEADINGS:])
 
     def _announced(self, sentence: str) -> bool:
-        points = _POINTS.search(sentence) and any(map(ITEM.match, self.following))
-        return bool(points or _ANNOUNCES.search(sentence))
+        items = any(ITEM.match(line) or _is_row(line) for line in self.following)
+        return bool((_POINTS.search(sentence) and items) or _ANNOUNCES.search(sentence))
 
     def _gather(self, line: str) -> None:
         if self.lead and sum(map(len, self.gathered)) + len(line) <= _LIST_CHARS:
@@ -259,7 +259,8 @@ class _StatementReader:
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)
-        announces = bool(parts) and self._announced(parts[-1])
+        at = next((place for place in range(len(parts))[-2:] if self._announced(parts[place])), len(parts))
+        announces = at < len(parts)
         leads_on = not self.gathered and _announces(self.lead) and ITEM.match(self.following[0]) is not None
         if self.lead and (ITEM.match(line) or leads_on):
             self._gather(line)
@@ -270,8 +271,8 @@ class _StatementReader:
             self.lead = "" if above else self.lead
             yield from self._closed_list()
             if announces:
-                self.lead = f"{above} {parts[-1]}".strip()
-        for part, following in pairwise([*(parts[:-1] if announces else parts), ""]):
+                self.lead = " ".join(filter(None, [above, *parts[at:]]))
+        for part, following in pairwise([*parts[:at], ""]):
             if QUESTION.search(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
