@@ -444,6 +444,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
     snapshot, pointer, unshown = home.snapshots.current(), home.snapshots.pointer(), home.snapshots.unfinished()
     failed, lost = ([row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home))
     incomplete = [each for each in incomplete_documents(home.lake) if each.document_id not in changes.gone]
+    question_set = home.settings.evaluation.questions
+    missing_set = question_set if question_set is not None and not question_set.is_file() else None
     if as_json:
         facts = {
             "home": str(home.path),
@@ -461,6 +463,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "stale": [asdict(each) for each in stale],
             "unreachable": dict(changes.unreachable),
             "contradictions": [each.difference for each in home.contradictions()],
+            "missing_question_set": str(missing_set) if missing_set else None,
             "damaged": [{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in damage],
             "snapshot": snapshot.number if snapshot else None,
             "published_at": snapshot.published_at if snapshot else None,
@@ -479,6 +482,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
         say(f"          rolled back from {pointer.rolled_back_from}, until the next change is published")
     if unshown is not None:
         say(f"          {unshown} was made by a run that was killed before it showed it; the next index does")
+    if missing_set:
+        say(f"questions {missing_set}: no such file (evaluation.questions), so that no version is measured")
     print_table(
         ["new", "changed", "gone", "failed", "unchanged", "shards to index"],
         [

@@ -336,8 +336,8 @@ def _render(group: Sequence[_Unit]) -> str:
 def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:
     text = _render(group)
     boxes = [unit.box for unit in group if unit.box]
-    first = group[0]
-    heading = first.text if first.is_heading else first.section[-1] if first.section else ""
+    leading = [unit.text for unit in takewhile(lambda unit: unit.is_heading, group)]
+    heading = leading[-1] if leading else group[0].section[-1] if group[0].section else ""
     return Chunk(
         index=index,
         heading=one_line(heading)[:_HEADING_CHARS] or None,

@@ -218,3 +218,9 @@ def test_headings_that_do_not_fit_together_are_kept() -> None:
 def test_a_table_of_headers_only_is_still_searched(headers: int) -> None:
     [chunk] = chunks(table([["項目名", "型", "説明"]], headers=headers))
     assert chunk.text == "項目名 | 型 | 説明"
+
+
+def test_the_innermost_of_the_headings_that_a_passage_begins_with_is_its_heading() -> None:
+    headings = [Block(BlockKind.HEADING, "就業規則"), Block(BlockKind.HEADING, "第2章 休暇", ("就業規則",))]
+    (chunk,) = chunks(*headings, paragraph("休暇は14日とする。"))
+    assert chunk.heading == "第2章 休暇"

@@ -50,6 +50,40 @@ def test_docx_headings_lists_and_sections() -> None:
     ]
 
 
+def test_docx_chapters_of_rules_without_styles_are_headings() -> None:
+    lines = [
+        "就業規則",
+        "第１章 総則",
+        "（目的）",
+        "第１条 この規則は、労働条件を定める。",
+        "第2章　休暇",
+        "第5条（年次休暇）",
+        "14日とする。（注）",
+    ]
+
+    def build(document: Any) -> None:
+        for line in lines:
+            document.add_paragraph(line)
+
+    blocks = read_docx(build).pages[0].blocks
+    assert [block.text for block in blocks if block.kind is BlockKind.HEADING] == [
+        "第１章 総則",
+        "（目的）",
+        "第2章 休暇",
+        "第5条（年次休暇）",
+    ]
+    assert blocks[3].section == ("第１章 総則", "（目的）")
+    assert blocks[-1].section == ("第2章 休暇", "第5条（年次休暇）")
+
+
+def test_docx_with_styled_headings_has_no_others() -> None:
+    def build(document: Any) -> None:
+        document.add_heading("規則", 1)
+        document.add_paragraph("第１章 総則")
+
+    assert [block.kind for block in read_docx(build).pages[0].blocks] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
+
+
 def test_docx_tables_with_spans() -> None:
     def build(document: Any) -> None:
         table = document.add_table(rows=3, cols=3)

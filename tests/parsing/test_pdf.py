@@ -579,3 +579,40 @@ def test_text_that_flows_around_a_picture_is_one_paragraph() -> None:
     pages: list[list[Piece] | str] = [column(72, 120, [PROSE] * 8), column(72, 120, narrow)]
     read = parse_pdf(make_pdf(pages), 10).pages
     assert [block.text for block in read[1].blocks] == ["".join(narrow)]
+
+
+@pytest.mark.parametrize("lengths", [(41, 26, 26, 26, 41), (26, 26, 41, 41), (41, 26, 26, 26)])
+def test_text_is_broken_at_the_width_that_a_picture_leaves(lengths: tuple[int, ...]) -> None:
+    text = "同社は昨年度に売上高一千億円を達成し海外展開計画を発表した東南アジア六か国で販売網構築を開始する方針だ" * 4
+    lines = [text[sum(lengths[:n]) : sum(lengths[: n + 1])] for n in range(len(lengths))]
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
+    assert [block.text for block in page_read.blocks] == ["".join(lines)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("令和六年度 地域経済活性化支援事業", "補助金交付申請手引"),
+        ("公募要領", "令和六年度ものづくり事業費補助金"),
+    ],
+)
+def test_a_title_of_two_lines_is_one_heading(first: str, second: str) -> None:
+    pieces = [*column(72, 80, [first, second], 16), *column(72, 160, [PROSE] * 4)]
+    (page_read,) = parse_pdf(make_pdf([pieces]), 10).pages
+    assert page_read.blocks[0].kind is HEADING
+    assert page_read.blocks[0].text == first + second
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "本件は第八条（秘密の保持）、第九条（通知）そして次に挙げる条項及び",
+            "第十条（損害の賠償）の定めに従って協議する。",
+        ),
+        ("Note: the following values hold for all of the machines that stand in the", "factory: they may differ."),
+    ],
+)
+def test_articles_and_labels_within_sentences_go_on(first: str, second: str) -> None:
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
+    assert len(page_read.blocks) == 1

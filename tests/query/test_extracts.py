@@ -699,3 +699,115 @@ def test_of_a_row_of_questions_and_answers_the_answer_is_said() -> None:
     header = "No. > 1.対象事業 | 質問 > 1.対象事業 | 回答"
     (first, *_) = quoted("機械の納期が遅れて期間内に終わらない場合は？", f"{header}\n{row}")
     assert first.text == "No.: 4 | 回答: 原則、交付決定取消しとなります。"
+
+
+def test_a_sentence_goes_on_behind_one_in_brackets() -> None:
+    text = "第１条 この規則（以下「規則」という。）は、会社の労働条件を定める。秩序も維持する。"
+    assert [each.text for each in statements(text)] == [
+        "第１条 この規則（以下「規則」という。）は、会社の労働条件を定める。",
+        "秩序も維持する。",
+    ]
+
+
+@pytest.mark.parametrize("heading", ["（入会資格）", "6-2. 特別営業日を削除", "第５条（会員）", "社員紹介制度"])
+def test_the_next_heading_is_no_item(heading: str) -> None:
+    items = ["(1) 譴責", "(2) 減給", "(3) 停止"]
+    text = "\n".join(["懲戒は次の3種類とする。", *items, heading, "次の段落の文がここに続いて書かれている。"])
+    (first, *_) = quoted("懲戒の種類を全部挙げて", text)
+    assert first.text.splitlines() == ["懲戒は次の3種類とする。", *items]
+
+
+def test_two_columns_have_a_header_where_the_second_holds_figures() -> None:
+    table = "修理内容 | 単価\n張替え修理（A） | 58000\n張替え修理（B） | 62000\n塗装 | 見積"
+    (first, *_) = quoted("張替え修理（B）の単価は", table)
+    assert first.text == "修理内容: 張替え修理（B） | 単価: 62000"
+
+
+def test_labels_set_with_spaces_are_read() -> None:
+    (first, *_), sure = extracts([Ask("基金の目標と期間は？")], [source("基金\n目 標 10 億円\n期 間 2013年まで")])
+    assert "目標 10 億円" in first.text
+    assert first.supported
+    assert sure
+
+
+def test_what_a_numbered_sentence_defines_is_explained() -> None:
+    text = "6. 個別利用契約は、賃借権を付与しない。\n③ 「個別利用契約」とは、スペースの利用の契約を意味します。"
+    (first, *_) = quoted("「個別利用契約」とは何ですか", text)
+    assert "を意味します。" in first.text
+
+
+def test_headings_in_a_row_are_no_steps() -> None:
+    text = "1. 申込方法\n2. 支払方法\n銀行振込による。手数料は利用者が負担する。\n3. 解約方法\n電話で連絡する。"
+    (first, *_) = quoted("支払方法を教えて", text)
+    assert "銀行振込" in first.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 月 100\n2 月 120\n3 月 150\n4 月 160\n5 月 170",
+        "1. Basic 10\n2. Standard 20\n3. Premium 50\n4. Enterprise 200",
+        "Contents\nScrews 10\nNuts 20\nBolts 30\nWashers 40",
+        "participants north 10\nparticipants south 20\npartners 30\npartial refunds 40",
+    ],
+)
+def test_lists_of_figures_are_no_contents(text: str) -> None:
+    said = " ".join(each.text for each in statements(text))
+    assert all(line in said for line in text.splitlines()[1:])
+
+
+def test_what_follows_an_announcement_in_its_line_is_said() -> None:
+    text = "窓口の案内をここに書いておく。\n申請の手順は以下の通りです。申請料は500円です。"
+    said, sure = extracts([Ask("申請料はいくらですか")], [source(text)])
+    assert said[0].text == "申請料は500円です。"
+    assert sure
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "募集は2024/6/30までです。",
+        "受付は 17:00 までです。",
+        "申込は当日まで可能です。",
+        "保存は永久とする。",
+        "項目: 募集期限\n値: 2024/06/30",
+    ],
+)
+def test_terms_have_many_forms(text: str) -> None:
+    asked = {
+        "募": "募集はいつまでですか",
+        "受": "受付はいつまでですか",
+        "申": "申込はいつまで可能ですか",
+        "保": "保存はいつまでですか",
+    }
+    assert extracts([Ask(asked.get(text[0], "募集期限はいつまでですか"))], [source(text)])[1]
+
+
+def test_a_list_does_not_go_on_with_the_next_section() -> None:
+    first = source("第5条 休暇の種類は次の通りとする。\n・年次有給休暇\n・慶弔休暇", 0)
+    following = replace(source("2. 申請の方法\n3日前までに上長に申請する。", 1), number=2)
+    said, _ = extracts([Ask("休暇の種類を全部挙げて")], [first, following])
+    assert said[0].text.splitlines() == ["第5条 休暇の種類は次の通りとする。", "・年次有給休暇", "・慶弔休暇"]
+
+
+def test_a_sentence_is_said_once() -> None:
+    said = quoted("保証期間は何年ですか", "保証期間は1年である。延長の保証期間は3年である。申込は要らない。")
+    assert [each.text for each in said] == ["保証期間は1年である。延長の保証期間は3年である。"]
+
+
+def test_a_number_within_others_in_the_name_of_the_file_is_none() -> None:
+    passage = source("エラーの原因は通信の切断である。", 1, "202404041_errors.docx")
+    assert not extracts([Ask("エラー404の原因は何ですか")], [passage])[1]
+
+
+def test_a_question_in_a_row_is_said_where_it_is_asked_for() -> None:
+    rows = "質問 | 回答者 | 日付\n申請の期限はいつですか？ | 総務部企画課の佐藤課長 | 5月1日"
+    (first, *_) = quoted("佐藤課長が回答した質問は何ですか", rows)
+    assert "申請の期限はいつですか？" in first.text
+
+
+def test_the_amount_stands_below_its_own_label() -> None:
+    rows = "No | 種別 | 年会費（円） | 登録料\n2 | 団体 | 別途協議 | 未定"
+    assert not extracts([Ask("団体の年会費はいくらですか")], [source(rows)])[1]
+    timed = "処理 | 処理時間（分） | 備考\n集計 | 30 | 夜間"
+    assert extracts([Ask("集計の処理時間はどのくらいの時間ですか")], [source(timed)])[1]

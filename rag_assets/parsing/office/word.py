@@ -4,6 +4,7 @@ Hidden text is kept and marked, as in workbooks. Pictures but for their alternat
 under change tracking, are left out.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,13 @@ from rag_assets.parsing.office.tables import cells_of, columns_before, header_ro
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
 _STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
+_CHAPTER_LEVELS = "編章節"
+_CHAPTER = re.compile(
+    rf"第\s?[\d一二三四五六七八九十百]{{1,3}}\s?(?P<kind>[{_CHAPTER_LEVELS}])(?:[\s:：].{{1,30}})?(?<![\d。])"
+)
+_ARTICLE_TITLE = re.compile(
+    r"(?:第\s?[\d一二三四五六七八九十百]{1,4}\s?条(?:の[\d一二三四五六七八九十]{1,2})?\s?)?[（(][^（）()\d:：]{2,25}[）)]"
+)
 _ALL_HIDDEN = "非表示: "
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
@@ -98,6 +106,7 @@ class _WordReader:
         self._has_rendered_breaks = False
         self._carried: list[str] = []
         self._sections = Sections()
+        self._is_styled = self._has_chapters = False
         self._relations = archive.relations(main)
         self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
@@ -166,9 +175,10 @@ class _WordReader:
         elif text:
             text = f"{self._styles.label(style)} {text}".strip()
             section = self._sections.path
-            if style.level and kind is BlockKind.PARAGRAPH:
-                section = self._sections.enter(style.level, text)
+            if kind is BlockKind.PARAGRAPH and (level := style.level or self._level_in_rules(text)):
+                section = self._sections.enter(level, text)
                 kind_here = BlockKind.HEADING
+                self._is_styled = self._is_styled or bool(style.level)
             elif style.is_caption:
                 kind_here = BlockKind.CAPTION
             else:
@@ -177,6 +187,17 @@ class _WordReader:
         self._append_hanging(paragraph, depth)
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_after + self._section_break(element))
+
+    def _level_in_rules(self, text: str) -> int:
+        """Level of a paragraph that heads a part of rules without styles, as `第１章 総則` does and, below such ones,
+        `（休暇）` and `第5条（休暇）`; else 0.
+        """
+        if self._is_styled:
+            return 0
+        if chapter := _CHAPTER.fullmatch(text):
+            self._has_chapters = True
+            return _CHAPTER_LEVELS.index(chapter["kind"]) + 1
+        return len(_CHAPTER_LEVELS) + 1 if self._has_chapters and _ARTICLE_TITLE.fullmatch(text) else 0
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
         if paragraph.readings:

@@ -38,13 +38,17 @@ _SECTION_NUMBER = re.compile(
 _ENDED_ROOM = 3  # times the size of the type that a line leaves free where it is ended, not broken
 _MARGIN_STEP = 6  # points within which right edges are one
 _MARGIN_LINES, _MARGIN_SHARE = 5, 0.25
-_ARTICLE = re.compile(r"第\s?[\d一二三四五六七八九十百]+\s?条(?:の[\d一二三四五六七八九十]+)?(?:\s|[（(])")
+_ARTICLE = re.compile(  # that no sentence names
+    r"第\s?[\d一二三四五六七八九十百]+\s?条(?:の[\d一二三四五六七八九十]+)?(?:\s|[（(][^）)]{1,20}[）)])(?!の|に|を|及び|又は)"
+)
 _LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))\s?\S")
-_LABEL_CHARS = 30
+_ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
-_GOES_ON = re.compile("(?:[、，,をはがにでもや]|(?<!も)の|(?<!こ)と)$")
+_GOES_ON = re.compile(
+    "(?:[、，,をはがにでもやて]|(?<!も)の|(?<!こ)と|[よおあなた]り|及び|又は|並びに|若しくは|および|または)$"
+)
 _GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
@@ -155,7 +159,7 @@ class Layout:
         if level := self._levels.get(round(lines[0].size * 2) / 2, 0):
             return 0 if text.endswith(("。", "、")) else level
         numbered = _NUMBERED_HEADING.match(text) is not None
-        if _LABEL.match(text) and len(text) > _LABEL_CHARS:
+        if _LABEL.match(text) and "、" in text:
             return 0  # a label in bold type, and what it stands for
         if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
             depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if numbered else 4
@@ -190,9 +194,11 @@ class Layout:
         gap = line.box[1] - last.box[3]
         if line.is_row != last.is_row or gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size or gap < -2 * line.size:
             return True
-        return not line.is_row and _looks_like_beginning(
-            paragraph, line, self._margins.right(self._width, paragraph[-1])
-        )
+        if line.is_row:
+            return False
+        is_title = line.size >= self._body * _HEADING_SIZE or line.is_bold
+        margin = self._margins.right(self._width, paragraph[-1])
+        return _looks_like_beginning(paragraph, line, margin, is_title=is_title)
 
 
 class _Margins:
@@ -226,8 +232,10 @@ class _Margins:
         return self._known[key]
 
 
-def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float) -> bool:
-    """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above."""
+def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, is_title: bool) -> bool:
+    """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above; lines in
+    the type of titles are broken where they read well.
+    """
     last = paragraph[-1]
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
@@ -235,9 +243,9 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float) -> b
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
     if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
         return True
-    if not _GOES_ON.search(last.text) and (
-        _ARTICLE.match(line.text) or (_LABEL.match(line.text) and _LABEL.match(paragraph[0].text))
-    ):
+    begins = _ARTICLE.match(line.text) or (_LABEL.match(line.text) and _LABEL.match(paragraph[0].text))
+    ends_early = max(room, margin - last.box[2]) > 1.5 * line.size
+    if begins and (_ENDED.search(last.text) or (ends_early and not _GOES_ON.search(last.text))):
         return True
     if below_section and (
         _SECTION_NUMBER.match(line.text)
@@ -246,30 +254,34 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float) -> b
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
         return True
-    if (is_cjk(last.text[-1]) or is_cjk(line.text[0])) and _is_ended(last, line, room, margin):
+    is_japanese = is_cjk(last.text[-1]) or is_cjk(line.text[0])
+    if is_japanese and not is_title and _is_ended(paragraph, line, room, margin):
         return True
     first_word = next(iter(line.text.split(maxsplit=1)), "")
     would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
     return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or would_have_fitted)
 
 
-def _is_ended(last: Line, line: Line, room: float, margin: float) -> bool:
-    """Whether a line ends where the next one would have begun, had it been broken for want of room: Japanese is broken
-    at any character.
+def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> bool:
+    """Whether the last line of a paragraph ends where the next one would have begun, had it been broken for want of
+    room: Japanese is broken at any character.
 
     Args:
-        last: The line.
+        paragraph: The lines so far.
         line: The next one.
-        room: Behind the line, to the longest of its paragraph and the next, in points.
+        room: Behind the last one, to the longest of these, in points.
         margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
     """
+    last = paragraph[-1]
     if _GOES_ON.search(last.text) or _GOING_ON.match(line.text):
         return False
     shift = line.box[0] - last.box[0], line.box[2] - last.box[2]
     is_full = 0 < margin < line.box[2] + line.size
     if abs(sum(shift)) < line.size < abs(shift[0]) and not is_full:
         return False  # both are centred
-    if not _IN_SENTENCE.search(last.text + line.text) and abs(shift[1]) > 0.5 * line.size:
+    if any(abs(each.box[2] - last.box[2]) <= 0.5 * line.size for each in (*paragraph[-2:-1], line)):
+        return False  # broken at a narrow width
+    if not _IN_SENTENCE.search(last.text + line.text) and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
     word = _LATIN_WORD.match(line.text)
     return room > max(_ENDED_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * line.size

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, dropwhile, groupby, takewhile
+from itertools import accumulate, dropwhile, groupby
 from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
@@ -30,13 +30,14 @@ from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import (
     ADDRESS,
-    ITEM,
     QUESTION,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
+    counts_on,
     cut,
     statements,
+    together,
 )
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
@@ -67,6 +68,7 @@ _LIST_CHARS = 450
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
+_ASKED_AGAIN = 0.4  # of the terms of a question in a cell
 _LEAST_ANSWER = 10  # characters of a cell that answers another
 _NEARLY = 0.78  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
@@ -116,6 +118,7 @@ _WHICH_ASKED = re.compile(
 )
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
     r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
@@ -228,8 +231,11 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
-        best[:1] = map(_completed, best[:1]) if len(asks) < 2 else best[:1]
-        best = [_continued(each, sources) if asked.wanted.several else each for each in best]
+        if best and len(asks) < 2:
+            first = _completed(best[0])
+            best = [first, *(each for each in best[1:] if each.statement.text not in first.statement.text)]
+        if asked.wanted.several:
+            best = _without_repeated([_continued(each, sources) for each in best])
         for each in listed_rows or best[: max(0, most)]:
             said.setdefault((each.source.document_id, each.statement.text), (each, asked))
     documents = {document for document, _ in said}
@@ -430,10 +436,13 @@ def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:
     lines, continued = list(statement.lines), []
     while lines and _lines_of(source)[-1:] == lines[-1:]:
         following = places.get((source.page_id, position(source.chunk_id) + 1))
-        if following is None:
+        if following is None or following.citation.heading != source.citation.heading:
             break
-        new = dropwhile(lines.__contains__, _lines_of(following))
-        items = list(takewhile(ITEM.match, new))
+        items: list[str] = []
+        for line in dropwhile(lines.__contains__, _lines_of(following)):
+            if not counts_on([*lines, *items][-1], line):
+                break
+            items.append(line)
         continued += [(following, each) for each in items]
         lines, source = [*lines, *items], following
         if not items:
@@ -443,8 +452,18 @@ def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:
     return replace(candidate, statement=replace(statement, lines=tuple(lines)), continued=tuple(continued))
 
 
+def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Candidates without lists whose items another one has."""
+    kept: list[_Candidate] = []
+    for each in candidates:
+        items = set(each.statement.lines[1:])
+        if not items or not any(items <= set(other.statement.lines) for other in kept):
+            kept.append(each)
+    return kept
+
+
 def _lines_of(source: Source) -> list[str]:
-    return [line for line in map(one_line, source.whole_text.splitlines()) if line]
+    return [together(line) for line in map(one_line, source.whole_text.splitlines()) if line]
 
 
 def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
@@ -463,7 +482,8 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     held = best.named.union(*(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in asked.quoted)
-    lacks = any(term not in held and not (term.isdecimal() and term in best.source.document_id) for term in identifiers)
+    years = set(_YEAR.findall(best.source.document_id))
+    lacks = any(term not in held | years for term in identifiers)
     lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
@@ -490,7 +510,7 @@ def _covered(question: str, source: Source) -> float:
     words = dict.fromkeys(content_words(keywords(question)))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
-    terms = content_terms(ADDRESS.sub(" ", text))
+    terms = content_terms(together(ADDRESS.sub(" ", text)))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)
 
@@ -534,8 +554,8 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
     if not any(header for header, _ in statement.cells):
         return statement.text
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
-    answers = [cell for cell in cells if not QUESTION.search(cell[1])]
-    if len(answers) < len(cells) and any(len(value) >= _LEAST_ANSWER for _, value in answers):
+    answers = [cell for cell in cells if not _is_asked_again(asked, *cell)]
+    if any(len(value) >= _LEAST_ANSWER for _, value in answers):
         cells = answers  # of a row of questions and answers
     names = [header.rpartition(" > ")[2] for header, _ in statement.cells]
     shared = {name for name, count in Counter(names).items() if count > 1}  # as the name of a part of the table
@@ -548,6 +568,13 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
             chosen.add(place)
             room -= len(said[place]) + len(_CELL)
     return _CELL.join(cut(said[place]) for place in sorted(chosen))
+
+
+def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:
+    """Whether a cell is nearly the question that is asked."""
+    terms = _terms(value)
+    alike = len(terms & asked.weights.keys()) >= _ASKED_AGAIN * len(terms)
+    return bool(QUESTION.search(value)) and alike and not asked.wanted.is_asked(header)
 
 
 def _column(header: str, shared: Set[str]) -> str:

@@ -12,6 +12,7 @@ What stays out: which of them answers a question (`rag_assets.query.ask.extracts
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,7 +20,7 @@ from itertools import pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
 from rag_assets.text.plain import one_line
-from rag_assets.text.scripts import HIRAGANA, SPACELESS
+from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS, SPACELESS
 
 STATEMENT_CHARS = 300
 ADDRESS = re.compile(r"https?://\S+")  # whose words and figures say little of what it leads to
@@ -33,6 +34,7 @@ _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
+_CLOSES = re.compile("[）」』)]")
 QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
@@ -43,31 +45,47 @@ _ANNOUNCES = re.compile(
 _POINTS = re.compile(
     r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE
 )  # to items, where they follow
+_POINTS_TO_ROWS = re.compile(
+    r"(?:以下|下記|次)の?(?:表|者|通り|とおり|もの|各)|下表|\b(?:following|table below)\b", re.IGNORECASE
+)
 _LEADER = re.compile(  # of a table of contents
     r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
 )
 _ENTRY = re.compile(r"^[^|]{2,80}?\s(?P<page>\d{1,3})$")
 _SECTION = re.compile(
-    r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|appendix|chapter|part)",
+    r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|(?:appendix|chapter|part)\b)",
     re.IGNORECASE,
 )
 _LEAST_ENTRIES = 4
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
+_SUBSECTION = re.compile(r"\d+[.．]\d|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
 ITEM = re.compile(
-    r"^(?:[・•●○■◆▪‣*-]|[(（]?\d{1,2}[.)）．](?!\d)|[①-⑳]|[(（][ア-ン一二三四五六七八九十a-zA-Z]{1,2}[)）]"
-    r"|(?:[ア-ン]|[一二三四五六七八九十]{1,2})[\s.．)）](?=\S))\s*"
+    rf"^(?:[・•●○■◆▪‣*-]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
+    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S))\s*"
 )
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
+_LEAST_STEPS = 3
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
-_NUMBERED = re.compile(r"\d+\.")
+_HEADS = re.compile(
+    r"\d+(?:[-－.．]\d+)*\.|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|（[^\d（）()]{2,20}）$|【[^】]+】$"
+)
+_COLON = re.compile("[:：]")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
 _WORD = re.compile(r"\w")
+_SPREAD = re.compile(rf"(?<![{IDEOGRAPHS}])([{IDEOGRAPHS}]) ([{IDEOGRAPHS}])(?![{IDEOGRAPHS}])")  # 「目 標」
 _COLUMN = re.compile(  # a header whatever stands below it, of tables of two columns, too
     r"項目名?|名[称前]|内容|値|説明|備考|概要|意味|用途|種別|区分|パラメータ名?|\W*"
     r"|(?:default )?value|key|name|description|items?|contents?|parameter|type|field|meaning",
     re.IGNORECASE,
 )
+_BULLETS = "・•●○■◆▪‣*-"
+_DIGITS = re.compile(r"\d+")
+_KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
+_KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_DIGIT = re.compile(r"\d")
+_FIGURE = re.compile(r"[¥￥$€]?\s?\d")
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
 _NOTHING = re.compile(r"^[-－‐ー―—\s]*$")
 _ENDS = (
@@ -125,6 +143,32 @@ def statements(text: str) -> list[Statement]:
     return found
 
 
+def counts_on(item: str, line: str) -> bool:
+    """Whether a line is the item after another one: with the same bullet, or the next number or letter in its form."""
+    mark, following = (found[0].strip() if (found := ITEM.match(each)) else "" for each in (item, line))
+    if not mark or not following:
+        return False
+    if mark[0] in _BULLETS:
+        return following == mark
+    (form, number), (following_form, following_number) = (_form_and_number(each) for each in (mark, following))
+    return form == following_form and following_number == number + 1
+
+
+def _form_and_number(mark: str) -> tuple[str, int]:
+    """A mark with `#` for its number or letter, and that: digits, kanji numerals, or the place of a letter."""
+    plain = unicodedata.normalize("NFKC", mark)
+    if digits := _DIGITS.search(plain):
+        return plain.replace(digits[0], "#"), int(digits[0])
+    body = plain.strip("().． 、")
+    order = next((order for order in (_KANJI_NUMBERS, _KANA_ORDER, _LETTERS) if body.lower() in order), ())
+    return plain.replace(body, "#"), order.index(body.lower()) if order else -1
+
+
+def together(line: str) -> str:
+    """A line whose labels of two characters are set without a blank between."""
+    return _SPREAD.sub(r"\1\2", line)
+
+
 def cut(text: str, most: int = STATEMENT_CHARS) -> str:
     """The beginning of a long text, to the last place where it may end; to the first one where that is far off."""
     if len(text) <= most:
@@ -148,14 +192,16 @@ class _StatementReader:
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
-    before: str = ""  # the line before the one that is read
+    is_step: bool = False  # the line that is read
     following: tuple[str, str] = ("", "")  # the lines after it
 
     def read(self, text: str) -> Iterator[Statement]:
-        lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line) and not _LEADER.search(line)]
+        lines = [together(one_line(line)) for line in text.splitlines()]
+        lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
         lines = list(_join_open_lines(_without_contents(lines)))
-        for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
-            self.following = (following[0], following[1])
+        steps = _steps(lines)
+        for place, (line, *following) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
+            self.following, self.is_step = (following[0], following[1]), place in steps
             pair = _PAIR.match(line) if not _is_row(line) else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
@@ -173,7 +219,6 @@ class _StatementReader:
                 yield from self._heading(line)
             else:
                 yield from self._prose(line)
-            self.before = line
         yield from self._closed_record()
         yield from self._closed_list()
 
@@ -182,7 +227,9 @@ class _StatementReader:
         return " ".join(self.headings[-_HEADINGS:])
 
     def _announced(self, sentence: str) -> bool:
-        items = any(ITEM.match(line) or _is_row(line) for line in self.following)
+        items = any(map(ITEM.match, self.following)) or (
+            _POINTS_TO_ROWS.search(sentence) and _is_row(self.following[0])
+        )
         return bool((_POINTS.search(sentence) and items) or _ANNOUNCES.search(sentence))
 
     def _gather(self, line: str) -> None:
@@ -229,29 +276,36 @@ class _StatementReader:
         cells = list(zip(self.header, values, strict=False)) if headed else [("", value) for value in values]
         is_header = all(map(_COLUMN.fullmatch, values))
         if len(values) > self.widest:
-            self.header, self.widest = _header(line, values), len(values)
+            self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
             is_header = is_header or (bool(self.header) and not headed)
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         yield Statement(line, StatementKind.HEADING if is_header else StatementKind.ROW, context, tuple(cells))
 
+    def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
+        """The first row of two cells, where those below have a figure in the second, and it has none."""
+        below = [[value.strip() for value in _CELL_END.split(line)] for line in self.following]
+        figures = [cells[-1] for cells in below if len(cells) == len(values) == 2]
+        are_values = len(figures) == len(below) and all(map(_FIGURE.match, figures))
+        return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()
+
     def _heading(self, line: str) -> Iterator[Statement]:
         self.header, self.widest = (), 0
-        item, counts_on = ITEM.match(line) is not None, self._counts_on(line)
-        heads = _NUMBERED.match(line) and not counts_on
-        if self.lead and not heads and (self.gathered or _announces(self.lead) or counts_on or not item):
+        item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
+        heads = self._heads_next(line, item=item) and not is_step
+        if self.lead and not heads and (self.gathered or _announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
             yield from self._closed_list()
             self.lead = line
-        if not item or _NUMBERED.match(line):
+        if not item or _HEADS.match(line):
             self.headings.append(line)
         self.item = line if item else ""
 
-    def _counts_on(self, line: str) -> bool:
-        """Whether a numbered line is one of several that follow each other, as steps do."""
-        number = _step(line)
-        return bool(number) and (
-            _step(self.following[0]) == number + 1 or (number > 1 and _step(self.before) == number - 1)
+    def _heads_next(self, line: str, *, item: bool) -> bool:
+        """Whether a short line heads what follows: by its number or brackets, or as it ends a list of marked items."""
+        ends_items = bool(self.gathered) and all(map(ITEM.match, self.gathered)) and not item
+        return bool(_HEADS.match(line)) or (
+            ends_items and not _COLON.search(line) and not ITEM.match(self.following[0])
         )
 
     def _prose(self, line: str) -> Iterator[Statement]:
@@ -272,7 +326,7 @@ class _StatementReader:
             yield from self._closed_list()
             if announces:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
-        for part, following in pairwise([*parts[:at], ""]):
+        for part, following in pairwise([*parts[:at], *parts[at + 1 :], ""]):
             if QUESTION.search(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
@@ -282,7 +336,8 @@ class _StatementReader:
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
     """Lines without those of a table of contents: several in a row that end with numbers of pages, which do not fall,
-    and most begin with the number of a section; below its heading, also chapters alone.
+    most of them with the number of a section before, of several levels where no heading stands above; below it, also
+    chapters alone.
     """
     kept: list[str] = []
     run: list[str] = []
@@ -293,8 +348,9 @@ def _without_contents(lines: Sequence[str]) -> list[str]:
         is_headed = bool(kept) and _CONTENTS.fullmatch(kept[-1]) is not None
         is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
         if not is_entry or page < last:
-            most_are_sections = is_headed or sum(map(bool, map(_SECTION.match, run))) * 2 > len(run)
-            if len(run) < _LEAST_ENTRIES or not most_are_sections:
+            sections = [each for each in run if _SECTION.match(each)]
+            told = is_headed or any(map(_SUBSECTION.match, sections))
+            if len(run) < _LEAST_ENTRIES or len(sections) * 2 <= len(run) or not told:
                 kept += run
             elif is_headed:
                 kept.pop()
@@ -320,6 +376,22 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
             open_line = ""
     if open_line:
         yield open_line
+
+
+def _steps(lines: Sequence[str]) -> frozenset[int]:
+    """Places of short lines whose numbers count on, as steps do: three or more, of which the last heads no text."""
+    steps: set[int] = set()
+    run: list[int] = []
+    for place, line in enumerate([*lines, ""]):
+        number = _step(line)
+        if run and number == _step(lines[run[-1]]) + 1:
+            run.append(place)
+            continue
+        if line and not number and not _is_heading(line) and not _is_row(line):
+            del run[-1:]
+        steps.update(run if len(run) >= _LEAST_STEPS else ())
+        run = [place] if number else []
+    return frozenset(steps)
 
 
 def _step(line: str) -> int:
@@ -349,7 +421,9 @@ def _parts(line: str) -> list[str]:
     """The sentences of a line; very short ones together with the next."""
     parts: list[str] = []
     for part in filter(None, map(str.strip, _SENTENCE_END.split(line))):
-        if parts and len(content_words(parts[-1])) < _PART_WORDS:
+        if parts and _CLOSES.match(part):
+            parts[-1] += part  # the sentence ends within brackets
+        elif parts and len(content_words(parts[-1])) < _PART_WORDS:
             parts[-1] = f"{parts[-1]} {part}"
         else:
             parts.append(part)

@@ -74,9 +74,14 @@ _DEFINITION_ASKED = re.compile(
     r"|\bwhat (?:is|are)\b|\bwhat does .* (?:mean|do)\b|\bmeaning of\b|\bdefin",
     re.IGNORECASE,
 )
+_DEFINITION = re.compile(
+    r"とは|を(?:いう|言う|い[うい]ます|意味[すし]|指[すし])|と(?:定義|呼[ぶび])|\b(?:means|refers? to|defined as)\b",
+    re.IGNORECASE,
+)
+_DEFINED_IN_WORDS = 1.5
 _ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
 _SUBJECT = re.compile(  # what a sentence says something of
-    r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
+    r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*|[①-⑳]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
     r"\s*(?:[（(][^）)]*[）)])?\s*(?:とは|は|[:：]|\bis\b|\bare\b|\bmeans\b)",
     re.IGNORECASE,
 )
@@ -107,7 +112,7 @@ _MONEY = re.compile(
 )
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
-    r"いつまで|ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
     rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
     re.IGNORECASE,
 )
@@ -116,6 +121,9 @@ _TIME = re.compile(
     r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
     re.IGNORECASE,
 )
+_UNTIL_ASKED = re.compile("いつまで(?!も)")
+_UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[/:]\d")
+_MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
@@ -139,6 +147,7 @@ class AnswerTraits:
         time: Whether for how long something takes.
         units: Of what it asks how many.
         date: Whether for a date.
+        until: Whether for a term.
         link: Whether for what comes before or after something.
         short_forms: What is to be spelled out.
         numbered: Words with figures that stand in the question itself.
@@ -153,6 +162,7 @@ class AnswerTraits:
     time: bool
     units: tuple[str, ...]
     date: bool
+    until: bool
     link: bool
     short_forms: tuple[str, ...]
     numbered: frozenset[str]
@@ -176,6 +186,7 @@ class AnswerTraits:
             bool(_TIME_ASKED.search(text)),
             tuple(_UNIT_ASKED.findall(text)),
             bool(_DATE_ASKED.search(text)),
+            bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
             tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
@@ -195,18 +206,22 @@ class AnswerTraits:
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(each, name) for each in self.attributes)
 
-    def defines(self, statement: Statement) -> bool:
-        """Whether something is to be explained, and a statement says what it is, does or means."""
-        return bool(self.defined) and any(
-            _ends_with_word(each, name) for name in _subjects(statement) for each in self.defined
-        )
+    def defines(self, statement: Statement) -> float:
+        """1 where something is to be explained, and a statement says what it is, does or means; more where it says so
+        in the words of a definition; else 0.
+        """
+        if not any(_ends_with_word(each, name) for each in self.defined for name in _subjects(statement)):
+            return 0.0
+        return _DEFINED_IN_WORDS if _DEFINITION.search(statement.text) else 1.0
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text, labelled = (ADDRESS.sub(" ", each) for each in (statement.text, _with_labels(statement)))
+        text = ADDRESS.sub(" ", statement.text)
         if self.date and not _DATE.search(text):
             return True
-        if (self.money and not _MONEY.search(labelled)) or (self.time and not _TIME.search(labelled)):
+        if self.until and not any(each.search(text) for each in (_DATE, _TIME, _CLOCK, _UNTIL)):
+            return True
+        if (self.money and not _has(_MONEY, _MONEY, statement)) or (self.time and not _has(_TIME, _MEASURE, statement)):
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
@@ -283,11 +298,11 @@ def _labels(statement: Statement) -> list[tuple[str, str]]:
     return list(pairwise(values)) if statement.kind is StatementKind.ROW else []
 
 
-def _with_labels(statement: Statement) -> str:
-    """A statement, of a row with the labels of its values: `Fee (yen): 500`."""
-    if statement.kind is not StatementKind.ROW or not any(label for label, _ in statement.cells):
-        return statement.text
-    return " | ".join(f"{label}: {value}" if label and value.strip() else value for label, value in statement.cells)
+def _has(said: re.Pattern[str], labelled: re.Pattern[str], statement: Statement) -> bool:
+    """Whether a statement says an amount of a kind, or a row has a figure below a label of that kind."""
+    return bool(said.search(ADDRESS.sub(" ", statement.text))) or any(
+        labelled.search(label) and NUMBERED.search(value) for label, value in statement.cells
+    )
 
 
 def _counts(statement: Statement, unit: str) -> bool:
