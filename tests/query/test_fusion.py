@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
+from rag_assets.query.search.grouping import Granularity, grouped
+from rag_assets.query.search.index import Candidate
 
 RANX: dict[str, Any] = json.loads((Path(__file__).parent / "ranx_fusion.json").read_text())
 A = {"x": 3.0, "y": 2.0, "z": 1.0}
@@ -64,3 +66,9 @@ def test_fusion_is_that_of_ranx(case: dict[str, Any]) -> None:
     assert reciprocal_rank(rankings, 5) == pytest.approx(case["rrf_5"])
     # ranx counts ranks from 0, a point more for each ranking
     assert {key: score + len(rankings) for key, score in borda(rankings).items()} == pytest.approx(case["borda"])
+
+
+def test_a_document_of_thousands_of_passages_found_is_scored() -> None:
+    found = [Candidate(f"d#1.{place}", "d", "d#1", place, 1 - place / 4000) for place in range(3000)]
+    best = grouped([*found, Candidate("e#1.0", "e", "e#1", 3000, 0.5)], Granularity.DOCUMENT)
+    assert [each.document_id for each in best] == ["d", "e"]
