@@ -811,3 +811,12 @@ def test_the_amount_stands_below_its_own_label() -> None:
     assert not extracts([Ask("団体の年会費はいくらですか")], [source(rows)])[1]
     timed = "処理 | 処理時間（分） | 備考\n集計 | 30 | 夜間"
     assert extracts([Ask("集計の処理時間はどのくらいの時間ですか")], [source(timed)])[1]
+
+
+def test_what_holds_where_the_condition_does_not_comes_behind() -> None:
+    unless, where = (f"12時間前までにご連絡の{each}場合は、料金の" for each in ("ない", ""))
+    text = f"{unless}100％を請求します。\n{where}50％を請求します。"
+    (first, *_) = quoted("12時間前までに連絡した場合の料金は", text)
+    assert "50％" in first.text
+    (first, *_) = quoted("12時間前までに連絡しない場合の料金は", text)
+    assert "100％" in first.text

@@ -79,6 +79,7 @@ _OWN = 1.3  # weight of terms that the title and place do not hold already, beyo
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
+_OPPOSITE = 0.9  # of a score, for what holds where the condition of the question does not
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
@@ -118,6 +119,10 @@ _WHICH_ASKED = re.compile(
 )
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
+_NEGATED_CONDITION = re.compile(
+    r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)|\b(?:not|without|unless)\b|n't\b", re.IGNORECASE
+)
+_NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
@@ -360,6 +365,8 @@ def _fitting(asked: _WeightedQuestion, candidate: _Candidate, by_words: float, c
         score *= _SPELLED_OUT
     if statement.kind is StatementKind.LIST:
         score *= _LIST_ASKED if asked.wanted.several else _OFF
+    if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(asked.text):
+        score *= _OPPOSITE
     score += covered + _LINKED * asked.leads(statement)
     return _NO_FIGURE * score if asked.wanted.lacks_figure(statement) else score
 
