@@ -130,7 +130,7 @@ def test_a_server_that_is_down_stops_no_search(
     assert run(knowledge_base, "search", "latency probe", "-k", "1").exit_code == 0
     result = run(knowledge_base, "ask", "latency probe", "-k", "1")
     assert result.exit_code == 0
-    assert "latency probe | 120" in result.stdout
+    assert "item: latency probe | price: 120" in result.stdout
     assert "rag-assets: the language model did not answer: " in result.stderr
 
 

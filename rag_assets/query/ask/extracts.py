@@ -123,6 +123,7 @@ _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)|\b(?:not|without|unless)\b|n't\b", re.IGNORECASE
 )
 _NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
+_HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
@@ -514,7 +515,7 @@ def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
     ones count no more, as measured.
     """
-    words = dict.fromkeys(content_words(keywords(question)))
+    words = dict.fromkeys(content_words(keywords(_HOW_ASKED.sub("how", question))))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
     terms = content_terms(together(ADDRESS.sub(" ", text)))
