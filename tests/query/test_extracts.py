@@ -820,3 +820,30 @@ def test_what_holds_where_the_condition_does_not_comes_behind() -> None:
     assert "50％" in first.text
     (first, *_) = quoted("12時間前までに連絡しない場合の料金は", text)
     assert "100％" in first.text
+
+
+def test_only_neighbours_are_said_together() -> None:
+    before, behind = "窓口での申請の料金は安い。", "申請料は現金で500円です。"
+    announced = f"{before}申請の手順は以下の通りです。{behind}\n1. 書類を受け取る"
+    following = {each.text: each.following for each in statements(announced)}
+    assert (following[before], following[behind]) == ("", "")
+    assert {each.following for each in statements(f"{before}申請の料金はいくらですか。")} == {""}
+
+
+def test_the_same_sentence_of_two_documents_is_said_of_both_where_is_asked_which() -> None:
+    sources = [source("保存の期間は三年とする。", 1, "a.docx"), source("保存の期間は三年とする。", 2, "b.docx")]
+    said, _ = extracts([Ask("保存の期間を三年とするのはどの文書ですか")], sources)
+    assert [each.text for each in said] == ["a: 保存の期間は三年とする。", "b: 保存の期間は三年とする。"]
+
+
+def test_a_cell_that_is_cut_says_that_it_goes_on() -> None:
+    rows = f"項目 | 説明 | 備考\n受付 | {'受付の窓口で書類を確かめ、' * 40} | なし"
+    (first, *_) = quoted("受付の説明は", rows)
+    assert first.text.endswith("…")
+
+
+def test_what_is_not_so_is_no_condition() -> None:
+    deposit = "The deposit for the rooms of the guest house is refundable until the end of May."
+    fee = "The fee for the cleaning of the rooms is not refundable."
+    (first, *_) = quoted("Is the fee for the cleaning refundable?", f"{deposit}\n{fee}")
+    assert first.text == fee

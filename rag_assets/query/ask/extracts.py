@@ -120,7 +120,9 @@ _WHICH_ASKED = re.compile(
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
 _NEGATED_CONDITION = re.compile(
-    r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)|\b(?:not|without|unless)\b|n't\b", re.IGNORECASE
+    r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
+    r"|\b(?:if|where|when)\b[^.;,]{0,40}(?:\bnot\b|n't\b)|\b(?:without|unless)\b",
+    re.IGNORECASE,
 )
 _NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
 _HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
@@ -239,7 +241,7 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         best = _best_candidates(asked, ranked, len(asks)) or nearest
         if best and len(asks) < 2:
             first = _completed(best[0])
-            best = [first, *(each for each in best[1:] if each.statement.text not in first.statement.text)]
+            best = [first, *(each for each in best[1:] if not _is_said_by(first, each))]
         if asked.wanted.several:
             best = _without_repeated([_continued(each, sources) for each in best])
         for each in listed_rows or best[: max(0, most)]:
@@ -437,6 +439,10 @@ def _completed(candidate: _Candidate) -> _Candidate:
     return replace(candidate, statement=replace(statement, text=text, following=""))
 
 
+def _is_said_by(first: _Candidate, other: _Candidate) -> bool:
+    return other.source.document_id == first.source.document_id and other.statement.text in first.statement.text
+
+
 def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:
     """A list that its passage ends within, with the items that those after it on the page go on with."""
     statement, source = candidate.statement, candidate.source
@@ -575,7 +581,7 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
         if not chosen or len(said[place]) <= room:
             chosen.add(place)
             room -= len(said[place]) + len(_CELL)
-    return _CELL.join(cut(said[place]) for place in sorted(chosen))
+    return _CELL.join(said[place] for place in sorted(chosen))
 
 
 def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
 from rag_assets.text.plain import one_line
@@ -326,12 +326,13 @@ class _StatementReader:
             yield from self._closed_list()
             if announces:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
-        for part, following in pairwise([*parts[:at], *parts[at + 1 :], ""]):
+        for part, following in chain(pairwise([*parts[:at], ""]), pairwise([*parts[at + 1 :], ""])):
             if QUESTION.search(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
-                yield Statement(part, StatementKind.SENTENCE, self._context, following=following)
+                goes_on = "" if QUESTION.search(following) else following
+                yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
 
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
