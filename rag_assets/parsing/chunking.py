@@ -22,6 +22,7 @@ _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables 
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _HEADING_CHARS = 80
 _SHORT_CHARS = 30  # of a cell that names something
+_ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
 
@@ -54,7 +55,9 @@ class Chunk:
 
 @dataclass(frozen=True)
 class _Unit:
-    """The smallest part that is kept whole, with the header that must stand above it."""
+    """The smallest part that is kept whole, with the header that must stand above it, and the row that heads its group,
+    which stands there too where a passage begins with it.
+    """
 
     text: str
     block_index: int
@@ -65,6 +68,8 @@ class _Unit:
     box: Box | None = None
     tokens: int = 0
     header_tokens: int = 0
+    group: str = ""
+    group_tokens: int = 0
 
 
 def chunk_page(
@@ -181,10 +186,22 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
         header, lines = "", [""] * len(lines)
     room = budget - (header_tokens if header else 0)
     texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
+    group = ""
     for row, text, count in zip(body, texts, tokenizer.count_tokens(texts), strict=True):
         if not text:
             continue
-        unit = _Unit(text, index, block.section, header, False, row.cell_range, row.box or block.box)
+        heads = text.endswith(_ALONE)
+        unit = _Unit(
+            text,
+            index,
+            block.section,
+            header,
+            False,
+            row.cell_range,
+            row.box or block.box,
+            group="" if heads else group,
+        )
+        group = text if heads else group
         if count <= room:
             yield unit
         else:
@@ -234,7 +251,7 @@ def _lines(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[str]:
     def heads(line: str, row: Mapping[int, str]) -> bool:
         return list(row) == used[:1] and len(line) <= _SHORT_CHARS and not _NUMBER.fullmatch(line)
 
-    return [f"{line} |" if heads(line, row) else line for line, row in zip(lines, placed, strict=True)]
+    return [f"{line}{_ALONE}" if heads(line, row) else line for line, row in zip(lines, placed, strict=True)]
 
 
 def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
@@ -245,7 +262,7 @@ def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
         return line
     merged = _merged(cells, columns)
     pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged)
-    return pairs if not line or (len(pairs) < len(line) and not line.endswith(" |")) else line
+    return pairs if not line or (len(pairs) < len(line) and not line.endswith(_ALONE)) else line
 
 
 def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
@@ -265,11 +282,11 @@ def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str
 
 
 def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
-    headers = sorted({unit.header for unit in units})
+    headers = sorted({text for unit in units for text in (unit.header, unit.group)})
     lengths = dict(zip(headers, tokenizer.count_tokens(headers), strict=True))
     counts = tokenizer.count_tokens([unit.text for unit in units])
     return [
-        replace(unit, tokens=count, header_tokens=lengths[unit.header])
+        replace(unit, tokens=count, header_tokens=lengths[unit.header], group_tokens=lengths[unit.group])
         for unit, count in zip(units, counts, strict=True)
     ]
 
@@ -324,13 +341,15 @@ def _parts(group: Sequence[_Unit]) -> list[list[_Unit]]:
 
 
 def _length(group: Sequence[_Unit]) -> int:
-    return sum(part[0].header_tokens + sum(unit.tokens for unit in part) for part in _parts(group))
+    above = group[0].group_tokens if group else 0
+    return above + sum(part[0].header_tokens + sum(unit.tokens for unit in part) for part in _parts(group))
 
 
 def _render(group: Sequence[_Unit]) -> str:
-    return "\n".join(
-        text for part in _parts(group) for text in (*filter(None, [part[0].header]), *(unit.text for unit in part))
-    )
+    lines: list[str] = []
+    for part in _parts(group):
+        lines += [part[0].header, group[0].group if part[0] is group[0] else "", *(unit.text for unit in part)]
+    return "\n".join(filter(None, lines))
 
 
 def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:

@@ -10,7 +10,7 @@ Computational Linguistics 23(1), 1997. Deviation: blocks are compared, not runs 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -44,9 +44,9 @@ def divided(page: Page) -> tuple[Page, ...]:
         Pages of kind `section`, numbered from 1, with all blocks in their order. Each has the name of the heading that
         it begins with or stands under, or none.
     """
-    lengths = [len(block.text) + len(_WIDE.findall(block.text)) for block in page.blocks]
-    if sum(lengths) < _LONG:
+    if not is_long(page.blocks):
         return (page,)
+    lengths = list(map(_letters, page.blocks))
     cuts = _Cuts(page.blocks, [0, *accumulate(lengths)]).find()
     if not cuts:
         return (page,)
@@ -55,6 +55,15 @@ def divided(page: Page) -> tuple[Page, ...]:
         replace(page, number=number, kind=PageKind.SECTION, blocks=part, name=_name(part[0]))
         for number, part in enumerate(parts, start=1)
     )
+
+
+def is_long(blocks: Iterable[Block]) -> bool:
+    """Whether blocks hold more than a sheet of paper does: a document of as many, without pages, is divided."""
+    return sum(map(_letters, blocks)) >= _LONG
+
+
+def _letters(block: Block) -> int:
+    return len(block.text) + len(_WIDE.findall(block.text))
 
 
 def _name(first: Block) -> str | None:

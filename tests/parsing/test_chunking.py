@@ -54,6 +54,20 @@ def test_every_row_stands_under_its_header_and_cites_its_cells() -> None:
     assert {line for chunk in found for line in chunk.text.splitlines()[1:]} == {" | ".join(row) for row in rows[1:]}
 
 
+def test_a_passage_within_a_group_of_rows_begins_with_the_row_that_heads_it() -> None:
+    rows = [["名前", "略称", "価格"]]
+    for group in ("グラスフェッド", "グレインフェッド"):
+        rows += [[group, "", ""], *([f"{size}00g", f"{group[:2]}{size}", f"{size},500円"] for size in range(1, 9))]
+    found = [chunk.text.splitlines() for chunk in chunks(table(rows))]
+    assert len(found) > 2
+    for lines in found:
+        assert lines[0] == "名前 | 略称 | 価格"
+        group = ""
+        for line in lines[1:]:
+            group = line.removesuffix(" |") if line.endswith(" |") else group
+            assert line.endswith(" |") or f" | {group[:2]}" in line
+
+
 def test_an_empty_cell_keeps_its_place_below_the_header() -> None:
     [chunk] = chunks(table([["項目名", "型", "説明"], ["顧客名", "", "氏名を漢字で書く"], ["番号", "X(8)", ""]]))
     assert chunk.text.splitlines()[1:] == ["顧客名 |  | 氏名を漢字で書く", "番号 | X(8)"]

@@ -221,3 +221,51 @@ def test_long_tables_of_names_are_read_in_time() -> None:
     (table,) = blocks_of(lambda sheet: write(sheet, [("備考", "区分", "状態", "金額"), *rows], look="bold"))
     assert time.process_time() - start < 10
     assert len(table.rows) == 1_501
+
+
+def test_names_below_groups_of_some_columns_are_a_header() -> None:
+    rows: Values = [
+        (None, None, None, "必要個数", "必要個数", "必要個数"),
+        ("種類", "備考", "備考", "単価", "基板A", "基板B"),
+        ("抵抗", "10k", None, 5, 1, 2),
+        ("抵抗", "1k", "薄型", 5, 3, None),
+        ("センサ", None, None, 2450, 1, None),
+    ]
+    (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=True))
+    assert table.header_row_count == 2
+    assert [row.cells[3] for row in table.rows[:3]] == ["必要個数", "単価", "5"]
+
+
+def test_names_that_repeat_are_a_header_above_figures() -> None:
+    rows: Values = [("全壊", "原単位", "半壊", "原単位"), ("木造", 0.6, "木造", 0.3), ("非木造", 1, "非木造", 0.5)]
+    (table,) = blocks_of(lambda sheet: write(sheet, [*rows, ("焼失", 0.2, "浸水", 0.1)], lined=True))
+    assert table.header_row_count == 1
+
+
+def test_titles_above_names_stand_before_the_table() -> None:
+    rows: Values = [
+        ("保守部品", None, None, None),
+        ("価格表", None, None, None),
+        ("品名", "販売単位", "価格", "備考"),
+        *((f"部品{number}", 1, number * 100, None) for number in range(1, 6)),
+    ]
+    *titles, table = blocks_of(lambda sheet: write(sheet, rows, lined=True))
+    assert [block.text for block in titles] == ["保守部品", "価格表"]
+    assert (table.header_row_count, table.rows[0].cells[0], table.section) == (1, "品名", ("保守部品", "価格表"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("ねじ", "ねじ", 4, None), ("軸", "V-slot", 1, None), ("板", "FLM", 1, None), ("輪", "B3", 3, None)],
+        [
+            ("申請額", "申請額", "～", "申請額"),
+            ("×", 0, "～", 0),
+            ("補助額", "補助額", "～", "補助額"),
+            ("〇", 0, "～", 0),
+        ],
+    ],
+)
+def test_rows_without_names_have_no_header_below_them(rows: Values) -> None:
+    (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=True))
+    assert table.header_row_count == 0

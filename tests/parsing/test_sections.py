@@ -4,6 +4,7 @@ import time
 
 import pytest
 from golden import LIMITS
+from office_building import saved
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page
@@ -145,3 +146,19 @@ def test_dividing_takes_time_by_length() -> None:
     took = time.perf_counter() - between
 
     assert took < 30 * max(between - began, 0.01)
+
+
+def test_a_word_file_whose_breaks_do_not_tell_the_pages_is_divided() -> None:
+    docx = pytest.importorskip("docx")
+    document = docx.Document()
+    document.add_paragraph("表紙")
+    document.add_page_break()
+    for number in range(60):
+        document.add_paragraph(f"第{number}項 利用者の認証に失敗したときは、画面に理由を表示する。" * 4)
+    data = saved(document)
+
+    pages = parse_bytes(data, "rules.docx", LIMITS).pages
+
+    assert {page.kind for page in pages} == {PageKind.SECTION}
+    assert len(pages) > 2
+    assert sum(text.startswith("第") for text in _texts(*pages)) == 60

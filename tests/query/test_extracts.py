@@ -457,7 +457,7 @@ def test_all_rows_of_a_code_are_listed_with_what_tells_them_apart() -> None:
 def test_a_row_of_one_cell_heads_the_rows_below_it_and_ends_no_table() -> None:
     table = "No | 項目 | 説明\nヘッダ部 |\n1 | 予備 | 空白を設定する\nデータ部 |\n2 | 予備 | ゼロを設定する"
     (first, *_) = quoted("データ部の予備の説明は？", table)
-    assert first.text == "No: 2 | 項目: 予備 | 説明: ゼロを設定する"
+    assert first.text == "データ部 | No: 2 | 項目: 予備 | 説明: ゼロを設定する"
 
 
 def test_what_was_asked_before_weighs_less_than_the_question() -> None:
@@ -847,3 +847,12 @@ def test_what_is_not_so_is_no_condition() -> None:
     fee = "The fee for the cleaning of the rooms is not refundable."
     (first, *_) = quoted("Is the fee for the cleaning refundable?", f"{deposit}\n{fee}")
     assert first.text == fee
+
+
+def test_a_row_is_said_behind_what_heads_its_group() -> None:
+    prices = "名前 | 略称 | 価格\nグラスフェッド |\n300g | Ⓖ300st | ¥2,070\nグレインフェッド |\n300g | 300st | ¥2,940"
+    (first, *_) = quoted("グレインフェッドの300gの価格は？", prices)
+    assert first.text == "グレインフェッド | 名前: 300g | 略称: 300st | 価格: ¥2,940"
+    columns = "表名 | SUBJECT\n用途 |\n列名 | 型 | 桁数\nSTATUS | VARCHAR | 20"
+    (first, *_) = quoted("STATUSの桁数", columns)
+    assert first.text == "列名: STATUS | 型: VARCHAR | 桁数: 20"

@@ -6,7 +6,8 @@ under change tracking, are left out.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from lxml import etree
 
@@ -23,6 +24,7 @@ from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
+from rag_assets.parsing.sections import is_long
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
@@ -113,11 +115,14 @@ class _WordReader:
         self._targets = archive.external_targets(main)
 
     def pages(self) -> tuple[Page, ...]:
-        """The pages read, headers and footers on the first."""
+        """The pages read, headers and footers on the first; one where the breaks do not tell the pages, since between
+        two of them stands more than a sheet of paper holds.
+        """
         headers = self._headers()
         pages = [[*headers, *self._pages[0]], *self._pages[1:]]
-        if len(pages) == 1:
-            return (Page(1, PageKind.BODY, tuple(pages[0])),)
+        if len(pages) == 1 or any(map(is_long, pages)):
+            self.failures = [replace(failure, page_number=1) for failure in self.failures]
+            return (Page(1, PageKind.BODY, tuple(chain.from_iterable(pages))),)
         return tuple(Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1))
 
     def read_body(self, body: etree._Element) -> None:

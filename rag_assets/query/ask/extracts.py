@@ -302,7 +302,13 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
 def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Candidate]:
     named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
-        _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
+        _Candidate(
+            source,
+            each,
+            _terms(ADDRESS.sub(" ", f"{each.group} {each.text}")),
+            _terms(ADDRESS.sub(" ", each.context)),
+            named,
+        )
         for each in statements(source.whole_text)
     ]
 
@@ -564,9 +570,12 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def _row(statement: Statement, asked: _WeightedQuestion) -> str:
-    """The cells of a row with their headers; of a wide one those that share most with the question."""
+    """The cells of a row with their headers, behind what heads its group; of a wide one those that share most with the
+    question.
+    """
+    group = f"{statement.group}{_CELL}" if statement.group else ""
     if not any(header for header, _ in statement.cells):
-        return statement.text
+        return f"{group}{statement.text}"
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
     answers = [cell for cell in cells if not _is_asked_again(asked, *cell)]
     if any(len(value) >= _LEAST_ANSWER for _, value in answers):
@@ -581,7 +590,7 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
         if not chosen or len(said[place]) <= room:
             chosen.add(place)
             room -= len(said[place]) + len(_CELL)
-    return _CELL.join(said[place] for place in sorted(chosen))
+    return f"{group}{_CELL.join(said[place] for place in sorted(chosen))}"
 
 
 def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:

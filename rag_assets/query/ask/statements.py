@@ -118,6 +118,7 @@ class Statement:
             what it leads from and to.
         following: Of a sentence, the next one of its paragraph.
         lines: Of a list, its lines, first what announces or heads it.
+        group: Of a row, the cell that stands alone above it and those beside it.
     """
 
     text: str
@@ -126,6 +127,7 @@ class Statement:
     cells: tuple[tuple[str, str], ...] = ()
     following: str = ""
     lines: tuple[str, ...] = ()
+    group: str = ""
 
 
 def statements(text: str) -> list[Statement]:
@@ -187,6 +189,7 @@ class _StatementReader:
 
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
+    group: str = ""  # the last cell that stood alone in its row, above others of the table
     header: tuple[str, ...] = ()
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     record: list[tuple[str, str]] = field(default_factory=list)
@@ -258,8 +261,8 @@ class _StatementReader:
             return
         self._gather(line)
         if is_alone:
-            if _CELL in self.following[0]:  # it heads the rows below it
-                self.item = values[0]
+            if _CELL in self.following[0]:
+                self.group = values[0]
             else:
                 only = (self.header[0] if self.header else "", values[0])
                 yield Statement(values[0], StatementKind.ROW, self._context, (only,))
@@ -278,8 +281,10 @@ class _StatementReader:
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
             is_header = is_header or (bool(self.header) and not headed)
-        context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
-        yield Statement(line, StatementKind.HEADING if is_header else StatementKind.ROW, context, tuple(cells))
+        self.group = "" if is_header else self.group
+        context = " ".join(filter(None, (self._context, self.item, self.group, *(self.header if headed else ()))))
+        kind = StatementKind.HEADING if is_header else StatementKind.ROW
+        yield Statement(line, kind, context, tuple(cells), group=self.group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""
@@ -289,7 +294,7 @@ class _StatementReader:
         return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()
 
     def _heading(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest = (), 0
+        self.header, self.widest, self.group = (), 0, ""
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
         heads = self._heads_next(line, item=item) and not is_step
         if self.lead and not heads and (self.gathered or _announces(self.lead) or is_step or not item):
@@ -309,7 +314,7 @@ class _StatementReader:
         )
 
     def _prose(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest, self.item = (), 0, ""
+        self.header, self.widest, self.item, self.group = (), 0, "", ""
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)

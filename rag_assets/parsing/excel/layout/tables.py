@@ -8,7 +8,7 @@ somewhere.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise, takewhile
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
@@ -40,6 +40,15 @@ _MAXIMUM_PAIRS = 4
 _LABEL_CHARS = 25
 _MOST, _HALF, _SOME, _FEW = 0.6, 0.5, 0.4, 0.2
 _SHORT_CHARS = 4
+
+# Header rows below others.
+_LEAST_VALUE_ROWS = 3
+_LEAST_NAMES = 3
+_DIFFERENT = 0.4  # of the names
+_NAME_CHARS = 80
+_ALL_BUT_FEW, _SEVERAL, _RARE = 0.9, 0.15, 0.1
+_NO_NAMES = frozenset({Kind.NUMBER, Kind.DATE, Kind.LINK, Kind.MARK, Kind.SENTENCE})
+_FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 
 _Pair = tuple[Box, Box | None]
 
@@ -134,14 +143,61 @@ def _count_header_rows(bands: list[Band]) -> int:
         return 1 if first.boxes[0].fill and not bands[1].boxes[0].fill else 0
     if len(first.boxes) > 1 and (_is_plain_form(bands) or _is_row_group(bands)):
         return 0
-    if not (_names_columns(first) or _names_periods(first.boxes, bands[1:])):
-        return 0
-    bottom = max((box.area.bottom for box in first.boxes if box.text), default=first.bottom)
+    names = _names_columns(first) or _names_periods(first.boxes, bands[1:])
+    place = 0 if names and len(first.texts) > 1 else _find_names(bands)
+    if place is None:
+        if not names:
+            return 0
+        place = 0
+    bottom = max((box.area.bottom for box in bands[place].boxes if box.text), default=bands[place].bottom)
     spanned = sum(band.top <= bottom for band in bands)
-    count = spanned if spanned < min(len(bands), _MAXIMUM_HEADER_ROWS) else 1
+    count = spanned if spanned < min(len(bands), _MAXIMUM_HEADER_ROWS) else place + 1
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
+
+
+def count_titles(bands: Sequence[Band]) -> int:
+    """Leading rows that hold one text each, from the left, as titles do, above the row that names the columns."""
+    first = bands[0]
+    if any(box.fill for box in first.boxes) or (len(first.texts) > 1 and _names_columns(first)):
+        return 0
+    place = _find_names(bands)
+    if not place or _is_plain_form(bands):
+        return 0
+    names_left = bands[place].text_boxes[1].area.left
+
+    def is_title(band: Band) -> bool:
+        return len(set(band.texts)) < 2 and all(box.area.left < names_left for box in band.text_boxes[:1])
+
+    return len(list(takewhile(is_title, bands[:place])))
+
+
+def _find_names(bands: Sequence[Band]) -> int | None:
+    """The leading row that names the columns, where those above hold few texts, such as the title of the table or
+    names of groups of columns.
+    """
+    most = 0
+    for place, band in enumerate(bands[: min(_MAXIMUM_HEADER_ROWS, len(bands) - _LEAST_VALUE_ROWS)]):
+        names = [text for text, _ in groupby(band.texts)]
+        above, most = most, max(most, len(set(names)))
+        if above * 2 <= len(names) and _name_columns_of(names, band, bands[place + 1 :]):
+            return place
+    return None
+
+
+def _name_columns_of(names: Sequence[str], band: Band, below: Sequence[Band]) -> bool:
+    """Whether texts, neighbours that are the same taken together, name the columns of rows that hold figures."""
+    if len(set(names)) < max(_LEAST_NAMES, len(names) * _DIFFERENT):
+        return False
+    if any(len(text) > _NAME_CHARS or kind_of(text) in _NO_NAMES for text in names):
+        return False
+    rows = [row.texts for row in below[:_LOOKED_AT_ROWS]]
+    values = [text for texts in _texts_below(band.text_boxes, below) for text in texts]
+    narrow = sum(len(texts) <= len(band.texts) for texts in rows)
+    again = sum(text in names for text in values)
+    figures = sum(kind_of(text) in _FIGURES for text in values)
+    return narrow >= len(rows) * _ALL_BUT_FEW and again <= len(values) * _RARE and figures >= len(values) * _SEVERAL > 0
 
 
 def _is_row_group(bands: Sequence[Band]) -> bool:
