@@ -304,6 +304,18 @@ def test_a_folder_that_is_not_there_is_said(sample: KnowledgeBase) -> None:
         assert not answer.sentences
 
 
+def test_a_folder_that_documents_tell_of_is_looked_for_in_them(tmp_path: Path) -> None:
+    lake, document = Lake(tmp_path), "s/jar/manual.md"
+    place = {"document_id": document, "shard": shard_of(document)}
+    passage = {"page_number": 1, "chunk_id": f"{document}#1.0", "text": "The META-INF folder holds a file."}
+    write(lake, DOCUMENTS, [record(DOCUMENTS, **place, folder="s/jar")])
+    write(lake, CHUNKS, [record(CHUNKS, **place, **passage)])
+    stored = StoredTables(lake, {table.name: lake.latest(table) for table in (DOCUMENTS, CHUNKS)})
+    for name, is_missing in (("META-INF", False), ("accounting", True)):
+        scope = scope_of(f"What is in the {name} folder of these documents?", stored, None, whole=True)
+        assert (scope is not None and scope.missing == name) is is_missing
+
+
 def test_filters_and_the_conversation_narrow_the_whole(sample: KnowledgeBase) -> None:
     answer = sample.ask("この資料群の主なテーマは何ですか", filters=Filters(format=("pdf",)))
     holds(answer)

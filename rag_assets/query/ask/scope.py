@@ -15,8 +15,10 @@ from itertools import accumulate, chain
 from pathlib import PurePath
 from posixpath import commonpath
 
+import pyarrow.compute as pc
+
 from rag_assets.contracts.formats import FAMILIES
-from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, FILE_SUMMARIES
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
@@ -144,7 +146,7 @@ def scope_of(
 
     Returns:
         None where that is not asked, or where it names something that no documents, or, unless a folder is called so, a
-        single one, are about.
+        single one, are about; also where a folder is named that there is not, and that a passage tells of.
 
     Raises:
         StoreError: A published file is gone.
@@ -173,7 +175,8 @@ def scope_of(
         return Scope("", tuple(rows), "") if rows else None
     share, named = _documents_by_name(words, rows, stored)
     if name and share < _SURELY:
-        return Scope("", (), missing=name, folders=_child_folders(rows))
+        missing = Scope("", (), missing=name, folders=_child_folders(rows))
+        return None if _is_told_of(name, stored) else missing
     everything = bool(of_format or _EVERYTHING.search(text))
     if len(named) < 2 or (everything and share < _SURELY):
         return Scope("", tuple(rows), asked) if everything and rows else None
@@ -275,6 +278,15 @@ def _folder_name(text: str) -> tuple[str, str]:
             if name and not _NO_NAME.fullmatch(name) and not name.endswith(("な", "ある", "この", "その")):
                 return name, text.replace(found.group(), " ")
     return "", text
+
+
+def _is_told_of(name: str, stored: StoredTables) -> bool:
+    """Whether a passage calls a folder by a name."""
+    word, name = "(?:folder|directory|フォルダ|ディレクトリ)", re.escape(name)
+    holds = pc.match_substring_regex(
+        pc.field("text"), rf"{name}\W{{0,3}}{word}|{word}\W{{0,3}}{name}", ignore_case=True
+    )
+    return bool(stored.read(CHUNKS, ["chunk_id"], where=holds).num_rows)
 
 
 def _folded(name: str) -> str:
