@@ -27,7 +27,7 @@ JASIST 59(3), 2008, where this comes near to stemming by a dictionary.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
@@ -48,7 +48,7 @@ _OPENED = {"(": ")", "（": "）", "[": "]", "［": "］", "<": ">", "＜": "＞
 QUERY_TERMS = 512
 _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
 _IDEOGRAPHS = f"{HAN}〆"
-_RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>(?:(?![{_IDEOGRAPHS}{KANA}])\w)+)")
+_RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>[^\W{_IDEOGRAPHS}{KANA}]+)")
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 _WIDE = re.compile(f"[{_IDEOGRAPHS}{KANA}]")
 _IDENTIFIER = re.compile(r"_|(?=.{3}).*\d")
@@ -56,12 +56,17 @@ _TERM_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
 _COMPOUND = re.compile(r"_|[a-z][A-Z]")
 
 # Words that carry what a text says.
-_OTHER = rf"(?:(?![{HAN}{KANA}_])\w)"
+_OTHER = rf"[^\W_{HAN}{KANA}]"
 _WORD = re.compile(
     rf"(?P<number>(?<!{_OTHER})\d+(?:[.,:/]\d+)*(?!{_OTHER}))"
     rf"|(?P<ideographs>[{HAN}]+)|(?P<katakana>[{KATAKANA_AND_MARKS}]+)|(?P<letters>{_OTHER}+)"
 )
 _WIDE_CHARACTER = re.compile(f"[{HAN}{KATAKANA_AND_MARKS}]")
+_NARROW_WORD = re.compile(
+    rf"(?P<number>(?<!{_OTHER})\d+(?:[.,:/]\d+)*(?!{_OTHER}))"
+    rf"|(?P<katakana>(?<![{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{2}}(?![{KATAKANA_AND_MARKS}]))|(?P<letters>{_OTHER}+)"
+)
+_AS_IT_STANDS = re.compile(f"[{HAN}]{{1,2}}|[{KATAKANA_AND_MARKS}]|[{KATAKANA_AND_MARKS}]{{3}}")
 _WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ASKED_CHARACTERS = "何誰幾"
@@ -200,6 +205,38 @@ def is_wide(words: list[tuple[str, ...]]) -> bool:
 def held_share(words: list[tuple[str, ...]], terms: Set[str]) -> float:
     """Share of words that a text holds, by its terms; of a word that is held in part, that part. 0 without words."""
     return sum(sum(term in terms for term in word) / len(word) for word in words) / max(1, len(words))
+
+
+def shares_held(words: Sequence[tuple[str, ...]], text: str) -> list[float]:
+    """Of each word the share that a text holds, as `held_share` by its `content_terms`, without all of these."""
+    plain = _plain(text)
+    narrow: frozenset[str] | None = None
+    shares = []
+    for word in words:
+        held = 0
+        for term in word:
+            if _is_sought_as_it_stands(term):
+                held += term in plain
+            else:
+                narrow = _narrow_terms(plain) if narrow is None else narrow
+                held += term in narrow
+        shares.append(held / len(word))
+    return shares
+
+
+def _narrow_terms(plain: str) -> frozenset[str]:
+    """The terms of a text but for pairs of ideographs and threes of katakana."""
+    terms: set[str] = set()
+    for matched in _NARROW_WORD.finditer(plain):
+        for word in _words(matched.lastgroup, matched.group()):
+            terms.update(word)
+    return frozenset(terms)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_sought_as_it_stands(term: str) -> bool:
+    """Whether a term is in `content_terms` of a text wherever it stands in it: parts of a run of any length are."""
+    return _AS_IT_STANDS.fullmatch(term) is not None
 
 
 def _plain(text: str) -> str:

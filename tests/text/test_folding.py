@@ -1,8 +1,18 @@
 """The terms of texts and the words that carry what they say, against lists worked by hand."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rag_assets.text.folding import QUERY_TERMS, content_terms, content_words, held_share, query_terms, search_terms
+from rag_assets.text.folding import (
+    QUERY_TERMS,
+    content_terms,
+    content_words,
+    held_share,
+    query_terms,
+    search_terms,
+    shares_held,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +77,12 @@ def test_words(text: str, words: list[tuple[str, ...]]) -> None:
 )
 def test_shares(said: str, text: str, share: float) -> None:
     assert held_share(content_words(said), content_terms(text)) == pytest.approx(share)
+
+
+_MIXED = st.text(st.sampled_from("顧客検索管理何件ーサービスキ第12,.:/abcXYZs_ 、。\nのを"), max_size=60)
+
+
+@given(_MIXED, _MIXED)
+def test_shares_are_those_by_all_terms_of_a_text(said: str, text: str) -> None:
+    words, terms = content_words(said), content_terms(text)
+    assert shares_held(words, text) == [held_share([word], terms) for word in words]

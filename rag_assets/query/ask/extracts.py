@@ -42,7 +42,7 @@ from rag_assets.query.ask.statements import (
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import TermKind, content_terms, content_words, fold_name, held_share, kind_of, query_terms
+from rag_assets.text.folding import TermKind, content_words, fold_name, kind_of, query_terms, shares_held
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
@@ -530,8 +530,8 @@ def _covered(question: str, source: Source) -> float:
     words = dict.fromkeys(content_words(keywords(_HOW_ASKED.sub("how", question))))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
-    terms = content_terms(together(ADDRESS.sub(" ", text)))
-    held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
+    shares = shares_held(list(words), together(ADDRESS.sub(" ", text)))
+    held = sum(weight * share for weight, share in zip(weights, shares, strict=True))
     return held / (sum(weights) or 1.0)
 
 

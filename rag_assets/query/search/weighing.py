@@ -57,15 +57,7 @@ from rag_assets.query.search.ranking_weights import (
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.store.vectors.store import sql_in
-from rag_assets.text.folding import (
-    TermKind,
-    content_terms,
-    content_words,
-    held_share,
-    kind_of,
-    query_terms,
-    search_terms,
-)
+from rag_assets.text.folding import TermKind, content_words, kind_of, query_terms, search_terms, shares_held
 
 _PLACE_DISCOUNT = 0.5  # of further passages of a page or document, each against the one before
 _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh less: long paths hold more words
@@ -258,8 +250,7 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
     for row, each in enumerate(passages):
         shown = each.shown or {}
         said = (shown.get(name) for name in ("title", "page_name", "heading", "text", "beginning"))
-        terms = content_terms("\n".join([each.document_id, *filter(None, said)]))
-        held[row] = [held_share([word], terms) for word in words]
+        held[row] = shares_held(words, "\n".join([each.document_id, *filter(None, said)]))
     short = np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
     scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
     best = float(scores.max(initial=0.0)) or 1.0
