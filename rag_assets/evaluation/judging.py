@@ -13,6 +13,8 @@ from rag_assets.query.ask.answers import Answer
 from rag_assets.text.scripts import CYRILLIC, GREEK, LATIN
 
 _LETTERS = f"{LATIN}{GREEK}{CYRILLIC}"  # of scripts that part words by blanks
+_CIRCLED = re.compile("[\u2460-\u2473\u3251-\u325f\u32b1-\u32bf]")  # numbers of items, as in ①2段階
+_DATE = re.compile("(?:19|20)[0-9]{2}(?:年|[-/][0-9])")
 _PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|\S")
 _GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3}|(?: [0-9]{3}))+(?![0-9])")
 ANSWER_CHARS = 600  # what a person reads of an answer; quoting everything is no answer
@@ -35,7 +37,8 @@ def holds_answer(text: str, question: Question) -> bool:
     """Whether the beginning of a text holds one alternative of every group, case, width and white space aside.
 
     Numbers, and words of Latin, Greek and Cyrillic letters, are found whole: 3 does not stand in 30, 1,300, 3.5 or -3,
-    nor `no` in `nothing`. Numbers are the same with and without marks of thousands, words with the s of the plural.
+    nor `no` in `nothing`, but 2 stands in ①2, and a date behind the number of its item. Numbers are the same with and
+    without marks of thousands, words with the s of the plural.
     """
     beginning = _folded(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
     return all(any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains)
@@ -96,6 +99,8 @@ def _part(part: str) -> str:
 def _edge_before(text: str) -> str:
     """What must not stand before a number or a word, which would be another with it."""
     if re.match("[0-9]", text):  # what stands before the comma is the same number only before three digits
+        if _DATE.match(text):  # behind the number of an item, as in 3.2025年7月1日
+            return r"(?<![0-9])"
         comma = r"(?<![0-9],)" if re.match("[0-9]{3}(?![0-9])", text) else ""
         return rf"(?<![0-9▲△])(?<![0-9]\.)(?<!(?<!\w)-){comma}"
     if re.match("-[0-9]", text):
@@ -114,4 +119,4 @@ def _edge_after(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("\u2212", "-")
+    return unicodedata.normalize("NFKC", _CIRCLED.sub(r" \g<0> ", text)).casefold().replace("\u2212", "-")

@@ -145,6 +145,10 @@ def test_quoting_everything_is_no_answer() -> None:
         ("срок", "Срок: 3", True),
         ("3 分", "3分", True),
         ("1.5", "1. 5 days", False),
+        ("2段階", "①2段階の承認", True),
+        ("12段階", "①2段階の承認", False),
+        ("2025年7月1日", "3.2025年7月1日に改定", True),
+        ("2025年7月1日", "12025年7月1日", False),
     ],
 )
 def test_numbers_and_words_are_found_whole(alternative: str, text: str, *, holds: bool) -> None:

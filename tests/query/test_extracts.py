@@ -50,7 +50,7 @@ def test_a_long_quote_ends_between_words_and_says_that_it_goes_on(words: str) ->
         (citation,) = first.citations
         assert citation.supported
         assert first.text == f"{citation.quote}…"
-        assert 100 < len(citation.quote) <= 300
+        assert 100 < len(citation.quote) <= 400
         assert not re.search(r"\d[,\d]*$", citation.quote) or citation.quote.endswith("1,250,000")
 
 
@@ -856,3 +856,24 @@ def test_a_row_is_said_behind_what_heads_its_group() -> None:
     columns = "表名 | SUBJECT\n用途 |\n列名 | 型 | 桁数\nSTATUS | VARCHAR | 20"
     (first, *_) = quoted("STATUSの桁数", columns)
     assert first.text == "列名: STATUS | 型: VARCHAR | 桁数: 20"
+
+
+def test_of_two_headings_the_inner_one_heads_the_text_below() -> None:
+    text = "就業の条件\n給与の支払\n毎月15日と末日に支払う。支払日が休日に当たるときは、その直前の平日に支払う。"
+    kinds = {each.text: each.kind for each in statements(text)}
+    assert "就業の条件 給与の支払" not in kinds
+    assert any(each.startswith("給与の支払 毎月15日") for each in kinds)
+
+
+def test_a_long_sentence_of_a_contract_is_said_to_its_end() -> None:
+    clause = "If the owner does not pay for the additional work within 30 days after receiving the bill, "
+    filler = "the association shall institute appropriate collection actions and shall recover all reasonable costs, "
+    (first, *_) = quoted("annual interest rate where the owner does not pay", f"{clause}{filler * 2}with 18 percent.")
+    assert first.text.endswith("with 18 percent.")
+
+
+def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
+    text = "アタックサーフェスとは，サイバー攻撃の対象となり得る領域のことを言います．本ツールはこれをカードにします．"
+    sentences, answered = extracts([Ask("アタックサーフェスってどういう意味？")], [source(text)])
+    assert answered
+    assert "領域" in sentences[0].text

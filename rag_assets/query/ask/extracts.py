@@ -65,6 +65,10 @@ _TIED_CHARS = 240
 _SHORT_CHARS = 80  # of a sentence that is said with the next one
 _COMPLETING_CHARS = 120
 _LIST_CHARS = 450
+_MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
+    StatementKind.LIST: _LIST_CHARS,
+    StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
+}
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
@@ -101,6 +105,7 @@ _LABELLED = 0.2  # added where a statement has a value under the very label that
 _SURE_LABELLED = (
     0.1  # of that, to how sure it is; both chosen on 75 drafted look-ups of rows, and no worse on 600 others
 )
+_SURE_DEFINES = 0.15  # added where something is to be explained, and the statement says what it is
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
@@ -514,6 +519,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
         covered
         + said
         + _SURE_LABELLED * asked.wanted.labelled(best.statement)
+        + _SURE_DEFINES * asked.wanted.defines(best.statement)
         + _STANDS * stands
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
@@ -537,9 +543,7 @@ def _covered(question: str, source: Source) -> float:
 
 def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) -> Sentence:
     """What is said of a candidate, after the name of its document where several are compared."""
-    quote = cut(
-        candidate.statement.text, _LIST_CHARS if candidate.statement.kind is StatementKind.LIST else STATEMENT_CHARS
-    )
+    quote = cut(candidate.statement.text, _MOST_CHARS[candidate.statement.kind])
     citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
     text = _text(candidate.statement, asked)
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
@@ -553,7 +557,7 @@ def _text(statement: Statement, asked: _WeightedQuestion) -> str:
     if statement.kind is StatementKind.LIST:
         return _list(statement.lines)
     whole = _row(statement, asked) if statement.kind is StatementKind.ROW else statement.text
-    part = cut(whole)
+    part = cut(whole, _MOST_CHARS[statement.kind])
     return part if part == whole else f"{part}…"
 
 

@@ -32,6 +32,7 @@ _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
+_NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _CLOSES = re.compile("[）」』)]")
@@ -317,6 +318,8 @@ class _StatementReader:
         self.header, self.widest, self.item, self.group = (), 0, "", ""
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
+        elif len(self.gathered) == 1 and all(map(_is_title, (self.lead, *self.gathered))):
+            self.lead, self.gathered = self.gathered[0], []  # two headings, the inner of which heads the text
         parts = _parts(line)
         at = next((place for place in range(len(parts))[-2:] if self._announced(parts[place])), len(parts))
         announces = at < len(parts)
@@ -420,6 +423,13 @@ def _is_heading(line: str) -> bool:
         len(line) <= _HEADING_CHARS
         and not _GOES_ON.search(line)
         and (len(content_words(line)) < _PART_WORDS or not _ENDED.search(line))
+    )
+
+
+def _is_title(line: str) -> bool:
+    """Whether a short line may name a section: it is no item, and has no colon, row or sentence."""
+    return len(line) <= _HEADING_CHARS and not (
+        ITEM.match(line) or _NO_TITLE.search(line) or _is_row(line) or _announces(line)
     )
 
 
