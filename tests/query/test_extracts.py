@@ -21,6 +21,7 @@ from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import Ask, extracts, listed
 from rag_assets.query.ask.statements import statements
+from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Citation, Hit
 
 
@@ -877,3 +878,21 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
     sentences, answered = extracts([Ask("アタックサーフェスってどういう意味？")], [source(text)])
     assert answered
     assert "領域" in sentences[0].text
+
+
+@pytest.mark.parametrize(
+    ("question", "several"),
+    [
+        ("DevNextのカテゴリの一覧", True),
+        ("リスクを一覧にしてほしい", True),
+        ("権限を一覧で教えて", True),
+        ("権限一覧では、担当者は画面を開ける？", False),
+        ("企業情報一覧照会で「次へ」を押すと何件進む？", False),
+        ("Please list the officers", True),
+        ("the full list of officers", True),
+        ("Which motor is on the parts list of the printer?", False),
+        ("What happens after five failed logins?", False),
+    ],
+)
+def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
+    assert asks_for_several(question) is several

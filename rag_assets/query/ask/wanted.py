@@ -53,9 +53,9 @@ _SPELLED_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一通り|ひと通り|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
-    r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
+    r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b|happens\b)"
+    r"\w*[^\Wsiu]s\b|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )list\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
 _LINK_ASKED = re.compile(
