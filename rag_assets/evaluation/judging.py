@@ -14,7 +14,7 @@ from rag_assets.text.scripts import CYRILLIC, GREEK, LATIN
 
 _LETTERS = f"{LATIN}{GREEK}{CYRILLIC}"  # of scripts that part words by blanks
 _CIRCLED = re.compile("[\u2460-\u2473\u3251-\u325f\u32b1-\u32bf]")  # numbers of items, as in ①2段階
-_DATE = re.compile("(?:19|20)[0-9]{2}(?:年|[-/][0-9])")
+_DATE = re.compile("(?:19|20)[0-9]{2}(?:年|([-/])(?:0?[1-9]|1[0-2])\\1[0-9])")
 _PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|\S")
 _GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3}|(?: [0-9]{3}))+(?![0-9])")
 ANSWER_CHARS = 600  # what a person reads of an answer; quoting everything is no answer

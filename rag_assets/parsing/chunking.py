@@ -7,7 +7,7 @@ never crosses a page, and carries the place that it was taken from.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import groupby, pairwise, takewhile
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Box, Page, Row
@@ -22,6 +22,9 @@ _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables 
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _HEADING_CHARS = 80
 _SHORT_CHARS = 30  # of a cell that names something
+_LEAST_OF_GROUP = 2  # rows below a cell that heads them
+_FEW = 0.2
+_TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECASE)
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
@@ -181,31 +184,21 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
     header, *lines = _lines([columns, *(row.cells for row in body)], columns)
+    groups = _groups([row.cells for row in body], lines)
     header_tokens = tokenizer.count_tokens([header])[0]
     if header_tokens > budget * _HEADER_SHARE:
         header, lines = "", [""] * len(lines)
     room = budget - (header_tokens if header else 0)
     texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
-    group = ""
-    for row, text, count in zip(body, texts, tokenizer.count_tokens(texts), strict=True):
+    group_tokens = dict(zip(groups, tokenizer.count_tokens(groups), strict=True))
+    for row, text, group, count in zip(body, texts, groups, tokenizer.count_tokens(texts), strict=True):
         if not text:
             continue
-        heads = text.endswith(_ALONE)
-        unit = _Unit(
-            text,
-            index,
-            block.section,
-            header,
-            False,
-            row.cell_range,
-            row.box or block.box,
-            group="" if heads else group,
-        )
-        group = text if heads else group
-        if count <= room:
-            yield unit
-        else:
+        unit = _Unit(text, index, block.section, header, False, row.cell_range, row.box or block.box)
+        if count > room:
             yield from _wide_row(unit, columns, row, tokenizer, budget)
+        else:
+            yield replace(unit, group=group if count + group_tokens[group] <= room else "")
 
 
 def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
@@ -252,6 +245,33 @@ def _lines(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[str]:
         return list(row) == used[:1] and len(line) <= _SHORT_CHARS and not _NUMBER.fullmatch(line)
 
     return [f"{line}{_ALONE}" if heads(line, row) else line for line, row in zip(lines, placed, strict=True)]
+
+
+def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
+    """For each row the line of the one that heads its group, or nothing.
+
+    A short cell that stands alone heads the rows below it, where several rows follow nearly each such cell of a table
+    that has several of them. A total belongs to no group.
+    """
+    alone = [
+        place
+        for place, line in enumerate(lines)
+        if line.endswith(_ALONE) and len({*map(one_line, rows[place])} - {""}) == 1
+    ]
+    short = sum(end - place <= _LEAST_OF_GROUP for place, end in pairwise([*alone, len(rows)]))
+    if len(alone) < 2 or short > len(alone) * _FEW:
+        return [""] * len(rows)
+    groups: list[str] = []
+    group = ""
+    for place, row in enumerate(rows):
+        first = next(filter(None, map(one_line, row)), "")
+        texts = {*map(one_line, row)} - {""}
+        if place in alone or len(texts) < 2 or _TOTAL.fullmatch(first):
+            group = lines[place] if place in alone else ""
+            groups.append("")
+        else:
+            groups.append(group)
+    return groups
 
 
 def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:

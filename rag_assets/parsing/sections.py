@@ -19,6 +19,7 @@ from rag_assets.contracts.content import Block, Page
 from rag_assets.text.scripts import SPACELESS
 
 _LONG = 10_000  # letters from which a document is divided; a Japanese character counts as two
+_SHEET = 6_000  # letters that no sheet of paper holds
 _WISHED = 4_000
 _LEAST, _MOST = 2_000, 6_000
 _COMPARED = 800  # letters before and behind a place whose words are compared
@@ -44,9 +45,9 @@ def divided(page: Page) -> tuple[Page, ...]:
         Pages of kind `section`, numbered from 1, with all blocks in their order. Each has the name of the heading that
         it begins with or stands under, or none.
     """
-    if not is_long(page.blocks):
+    lengths = [len(block.text) + len(_WIDE.findall(block.text)) for block in page.blocks]
+    if sum(lengths) < _LONG:
         return (page,)
-    lengths = list(map(_letters, page.blocks))
     cuts = _Cuts(page.blocks, [0, *accumulate(lengths)]).find()
     if not cuts:
         return (page,)
@@ -57,13 +58,17 @@ def divided(page: Page) -> tuple[Page, ...]:
     )
 
 
-def is_long(blocks: Iterable[Block]) -> bool:
-    """Whether blocks hold more than a sheet of paper does: a document of as many, without pages, is divided."""
-    return sum(map(_letters, blocks)) >= _LONG
+def tell_pages(pages: Sequence[Sequence[Block]]) -> bool:
+    """Whether page breaks tell the pages: on average, no more letters stand between them than a sheet holds."""
+    texts = (text for page in pages for block in page for text in _texts(block))
+    return sum(len(text) + len(_WIDE.findall(text)) for text in texts) < _SHEET * len(pages)
 
 
-def _letters(block: Block) -> int:
-    return len(block.text) + len(_WIDE.findall(block.text))
+def _texts(block: Block) -> Iterable[str]:
+    """The texts of a block, a merged value once in a row, without what stands beside the text."""
+    if block.kind is BlockKind.NOTE:
+        return ()
+    return [cell for row in block.rows for cell in dict.fromkeys(row.cells)] if block.rows else [block.text]
 
 
 def _name(first: Block) -> str | None:

@@ -68,6 +68,21 @@ def test_a_passage_within_a_group_of_rows_begins_with_the_row_that_heads_it() ->
             assert line.endswith(" |") or f" | {group[:2]}" in line
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["りんご", "", ""], *([f"品{n}", "愛媛", f"{n}00円"] for n in range(9))],
+        [["りんご", "1", "a |"], *([f"みかん{n}", "2", "b"] for n in range(12))],
+        [["食品", "", ""], ["肉", "", ""], *([f"品{n}", "愛媛", f"{n}00円"] for n in range(12))],
+    ],
+)
+def test_a_row_that_heads_no_group_is_not_repeated(rows: list[list[str]]) -> None:
+    found = chunks(table([["品名", "数量", "メモ"], *rows]), size=70, overlap=0)
+    assert len(found) > 1
+    lines = [line for chunk in found for line in chunk.text.splitlines()[1:]]
+    assert len(lines) == len(set(lines)) == len(rows)
+
+
 def test_an_empty_cell_keeps_its_place_below_the_header() -> None:
     [chunk] = chunks(table([["項目名", "型", "説明"], ["顧客名", "", "氏名を漢字で書く"], ["番号", "X(8)", ""]]))
     assert chunk.text.splitlines()[1:] == ["顧客名 |  | 氏名を漢字で書く", "番号 | X(8)"]

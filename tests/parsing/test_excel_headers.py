@@ -8,6 +8,8 @@ from excel_building import blocks_of, draw_box, write
 from openpyxl.styles import Font, PatternFill
 from openpyxl.worksheet.worksheet import Worksheet
 
+from rag_assets.contracts.causes import BlockKind
+
 Values = list[tuple[object, ...]]
 
 SALES: Values = [("東京", 120, 250, 310), ("大阪", 35, 41, 17)]
@@ -269,3 +271,50 @@ def test_titles_above_names_stand_before_the_table() -> None:
 def test_rows_without_names_have_no_header_below_them(rows: Values) -> None:
     (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=True))
     assert table.header_row_count == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("伝票番号", 12345, None, None), ("顧客", "山田商店", None, None), ("品名", "数量", "単価", "備考")],
+        [("作成日", "2024-01-01", None, None), ("品名", "数量", "単価", "備考")],
+    ],
+)
+def test_a_form_above_a_table_gives_its_columns_no_names(rows: Values) -> None:
+    goods: Values = [("りんご", 1, 100, "青"), ("みかん", 2, 50, None), ("柿", 3, 70, "甘"), ("梨", 4, 90, None)]
+    blocks = blocks_of(lambda sheet: write(sheet, [*rows, *goods], lined=True))
+    names = [cell for block in blocks for row in block.rows[: block.header_row_count] for cell in row.cells]
+    assert not {"伝票番号", "12345", "山田商店", "2024-01-01"} & set(names)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            ("関東",),
+            ("東京", "未定", "田中"),
+            ("横浜", 120, "鈴木"),
+            ("千葉", 80, "高橋"),
+            ("関西",),
+            ("大阪", 100, "佐藤"),
+        ],
+        [("備品台帳",), ("机", "会議室", "未定", "良好"), ("椅子", "応接室", 12, "良好"), ("棚", "倉庫", 3, "傷")] * 2,
+        [("基本情報",), ("氏名", "山田", "部署", "営業"), ("電話", "03-12", "内線", 123), ("住所", "東京", "階", 4)],
+    ],
+)
+def test_rows_of_values_below_a_lone_one_are_no_names(rows: Values) -> None:
+    width = max(map(len, rows))
+    padded = [(*row, *[None] * (width - len(row))) for row in rows]
+    blocks = blocks_of(lambda sheet: write(sheet, padded, lined=True))
+    assert not any(block.header_row_count for block in blocks)
+
+
+def test_a_heading_above_the_title_of_a_table_stays_one() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "受注情報"
+        rows: Values = [("項目定義", None, None), ("品名", "数量", "単価")]
+        write(sheet, [*rows, *((f"品{number}", number, number * 10) for number in range(1, 6))], top=3, lined=True)
+
+    heading, *_, table = blocks_of(fill)
+    assert (heading.kind, heading.text) == (BlockKind.HEADING, "受注情報")
+    assert table.section == ("受注情報", "項目定義")

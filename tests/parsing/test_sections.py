@@ -162,3 +162,16 @@ def test_a_word_file_whose_breaks_do_not_tell_the_pages_is_divided() -> None:
     assert {page.kind for page in pages} == {PageKind.SECTION}
     assert len(pages) > 2
     assert sum(text.startswith("第") for text in _texts(*pages)) == 60
+
+
+def test_a_word_file_keeps_the_pages_that_its_breaks_tell() -> None:
+    docx = pytest.importorskip("docx")
+    document = docx.Document()
+    for _ in range(2):
+        document.add_paragraph("利用者の認証に失敗したときは、画面に理由を表示する。" * 40)
+        document.add_page_break()
+    grid = document.add_table(rows=2, cols=10)
+    grid.rows[1].cells[0].merge(grid.rows[1].cells[9]).text = "結合した欄に長い説明を書く。" * 40
+    data = saved(document)
+
+    assert {page.kind for page in parse_bytes(data, "rules.docx", LIMITS).pages} == {PageKind.PAGE}

@@ -854,16 +854,22 @@ def test_a_row_is_said_behind_what_heads_its_group() -> None:
     prices = "名前 | 略称 | 価格\nグラスフェッド |\n300g | Ⓖ300st | ¥2,070\nグレインフェッド |\n300g | 300st | ¥2,940"
     (first, *_) = quoted("グレインフェッドの300gの価格は？", prices)
     assert first.text == "グレインフェッド | 名前: 300g | 略称: 300st | 価格: ¥2,940"
+    (first, *_) = quoted("500gの価格は？", prices.replace("Ⓖ300st", "Ⓖ500st").replace("300g | Ⓖ", "500g | Ⓖ"))
+    assert first.text == "名前: 500g | 略称: Ⓖ500st | 価格: ¥2,070"
     columns = "表名 | SUBJECT\n用途 |\n列名 | 型 | 桁数\nSTATUS | VARCHAR | 20"
     (first, *_) = quoted("STATUSの桁数", columns)
     assert first.text == "列名: STATUS | 型: VARCHAR | 桁数: 20"
 
 
 def test_of_two_headings_the_inner_one_heads_the_text_below() -> None:
-    text = "就業の条件\n給与の支払\n毎月15日と末日に支払う。支払日が休日に当たるときは、その直前の平日に支払う。"
-    kinds = {each.text: each.kind for each in statements(text)}
-    assert "就業の条件 給与の支払" not in kinds
-    assert any(each.startswith("給与の支払 毎月15日") for each in kinds)
+    text = "第2章 就業の条件\n給与の支払\n毎月15日と末日に支払う。支払日が休日に当たるときは、その直前の平日に支払う。"
+    texts = [each.text for each in statements(text)]
+    assert "第2章 就業の条件 給与の支払" not in texts
+    assert any(each.startswith("給与の支払 毎月15日") for each in texts)
+    assert (
+        statements("開催場所\n第一会議室\n本日の会議では、来期の予算の案を取り上げた。")[0].text
+        == "開催場所 第一会議室"
+    )
 
 
 def test_a_long_sentence_of_a_contract_is_said_to_its_end() -> None:
@@ -896,3 +902,27 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
     assert asks_for_several(question) is several
+
+
+def test_equal_rows_of_two_groups_are_told_apart() -> None:
+    rows = "300g | 300st | ¥2,070\n500g | 500st | ¥3,070"
+    prices = f"名前 | 略称 | 価格\nグラスフェッド |\n{rows}\nグレインフェッド |\n{rows}"
+    (first, *_) = quoted("グラスフェッドの300gの価格は？", prices)
+    assert first.text.startswith("グラスフェッド | 名前: 300g")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "りんご |\nみかん |\n柿 | 奈良 | 100円",
+        "食品 |\nりんご | 1 | 50円\n柿 | 2 | 40円\n合計 | 3 | 130円",
+        "グループA |\nxx | x1 | 10円\nグループB |\n備考: 全般に値上げ\n柿 | y1 | 20円",
+    ],
+)
+def test_a_cell_alone_heads_no_row_that_is_not_of_its_group(rows: str) -> None:
+    (row,) = [
+        each
+        for each in statements(f"品名 | 産地 | 価格\n{rows}")
+        if each.text.startswith(("柿 | 奈", "合計", "柿 | y"))
+    ]
+    assert row.group == ""

@@ -24,7 +24,7 @@ from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
-from rag_assets.parsing.sections import is_long
+from rag_assets.parsing.sections import tell_pages
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
@@ -93,7 +93,13 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
         raise ParseError(FailureCause.MALFORMED, f"{main}: no body")
     reader.read_body(body)
     title = sensible_title(archive.stated_title())
-    return ParsedDocument(DocumentFormat.DOCX.value, title, reader.pages(), tuple(reader.failures))
+    pages, failures = reader.pages()
+    return ParsedDocument(DocumentFormat.DOCX.value, title, pages, failures)
+
+
+def _without_page(failure: Failure) -> Failure:
+    """A failure of a document whose pages are not told."""
+    return replace(failure, page_number=1, message=re.sub(r"^page \d+, ", "", failure.message))
 
 
 class _WordReader:
@@ -114,16 +120,15 @@ class _WordReader:
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
         self._targets = archive.external_targets(main)
 
-    def pages(self) -> tuple[Page, ...]:
-        """The pages read, headers and footers on the first; one where the breaks do not tell the pages, since between
-        two of them stands more than a sheet of paper holds.
-        """
+    def pages(self) -> tuple[tuple[Page, ...], tuple[Failure, ...]]:
+        """The pages, headers and footers on the first, one where the breaks do not tell the pages; and failures."""
         headers = self._headers()
         pages = [[*headers, *self._pages[0]], *self._pages[1:]]
-        if len(pages) == 1 or any(map(is_long, pages)):
-            self.failures = [replace(failure, page_number=1) for failure in self.failures]
-            return (Page(1, PageKind.BODY, tuple(chain.from_iterable(pages))),)
-        return tuple(Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1))
+        if len(pages) > 1 and tell_pages(pages):
+            numbered = (Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1))
+            return tuple(numbered), tuple(self.failures)
+        whole = Page(1, PageKind.BODY, tuple(chain.from_iterable(pages)))
+        return (whole,), tuple(self.failures if len(pages) == 1 else map(_without_page, self.failures))
 
     def read_body(self, body: etree._Element) -> None:
         """Read the body of the document."""

@@ -105,7 +105,7 @@ _LABELLED = 0.2  # added where a statement has a value under the very label that
 _SURE_LABELLED = (
     0.1  # of that, to how sure it is; both chosen on 75 drafted look-ups of rows, and no worse on 600 others
 )
-_SURE_DEFINES = 0.15  # added where something is to be explained, and the statement says what it is
+_SURE_DEFINES = 0.15  # added where something is to be explained, and the statement defines it in so many words
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
@@ -250,7 +250,7 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
         if asked.wanted.several:
             best = _without_repeated([_continued(each, sources) for each in best])
         for each in listed_rows or best[: max(0, most)]:
-            said.setdefault((each.source.document_id, each.statement.text), (each, asked))
+            said.setdefault((each.source.document_id, _text(each.statement, asked)), (each, asked))
     documents = {document for document, _ in said}
     chosen = [each for each, _ in said.values()]
     likes = any(_is_sibling(asked, chosen[0], [each]) for each, asked in list(said.values())[1:])
@@ -428,7 +428,7 @@ def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequenc
         and codes <= each.own
         and [header for header, _ in each.statement.cells] == headers
     ]
-    rows = list({each.statement.text: each for each in rows}.values())
+    rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
     if len(rows) < _LEAST_ROWS:
         return []
     columns = list(zip(*(each.statement.cells for each in rows), strict=True))
@@ -519,7 +519,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
         covered
         + said
         + _SURE_LABELLED * asked.wanted.labelled(best.statement)
-        + _SURE_DEFINES * asked.wanted.defines(best.statement)
+        + _SURE_DEFINES * (asked.wanted.defines(best.statement) > 1)
         + _STANDS * stands
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
@@ -574,10 +574,10 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def _row(statement: Statement, asked: _WeightedQuestion) -> str:
-    """The cells of a row with their headers, behind what heads its group; of a wide one those that share most with the
-    question.
+    """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
+    that share most with the question.
     """
-    group = f"{statement.group}{_CELL}" if statement.group else ""
+    group = f"{statement.group}{_CELL}" if asked.share(_terms(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]

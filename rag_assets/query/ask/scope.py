@@ -176,7 +176,7 @@ def scope_of(
     share, named = _documents_by_name(words, rows, stored)
     if name and share < _SURELY:
         missing = Scope("", (), missing=name, folders=_child_folders(rows))
-        return None if _is_told_of(name, stored) else missing
+        return None if _is_told_of(name, stored, allowed) else missing
     everything = bool(of_format or _EVERYTHING.search(text))
     if len(named) < 2 or (everything and share < _SURELY):
         return Scope("", tuple(rows), asked) if everything and rows else None
@@ -280,13 +280,17 @@ def _folder_name(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _is_told_of(name: str, stored: StoredTables) -> bool:
+def _is_told_of(name: str, stored: StoredTables, documents: Collection[str] | None) -> bool:
     """Whether a passage calls a folder by a name."""
-    word, name = "(?:folder|directory|フォルダ|ディレクトリ)", re.escape(name)
-    holds = pc.match_substring_regex(
-        pc.field("text"), rf"{name}\W{{0,3}}{word}|{word}\W{{0,3}}{name}", ignore_case=True
+    called, word = re.escape(name), "(?:folder|directory|フォルダー?|ディレクトリ)"
+    named = re.compile(
+        rf"(?:(?<![\w-])|(?<=[{HIRAGANA}]))[\"'“「『]?{called}[\"'”」』]?\s?(?:という)?{word}"
+        rf"|{word}(?: named| called)?\s?[\"'“「『:：]?\s?{called}(?![\w-])",
+        re.IGNORECASE,
     )
-    return bool(stored.read(CHUNKS, ["chunk_id"], where=holds).num_rows)
+    holds = pc.match_substring_regex(pc.field("text"), word, ignore_case=True)
+    texts = stored.read(CHUNKS, ["text"], documents, holds).column("text").to_pylist()
+    return any(named.search(unicodedata.normalize("NFKC", text)) for text in texts)
 
 
 def _folded(name: str) -> str:

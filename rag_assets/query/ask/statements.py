@@ -32,6 +32,10 @@ _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
+_TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
+)
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
@@ -138,7 +142,7 @@ def statements(text: str) -> list[Statement]:
     """
     found = [
         each
-        for each in {each.text: each for each in _StatementReader().read(text)}.values()
+        for each in {(each.group, each.text): each for each in _StatementReader().read(text)}.values()
         if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
     ]
     if all(each.kind is StatementKind.HEADING for each in found):
@@ -191,6 +195,7 @@ class _StatementReader:
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
     group: str = ""  # the last cell that stood alone in its row, above others of the table
+    is_listed: bool = False  # a cell stands alone in the row before: one of a list, which heads nothing
     header: tuple[str, ...] = ()
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     record: list[tuple[str, str]] = field(default_factory=list)
@@ -262,12 +267,16 @@ class _StatementReader:
             return
         self._gather(line)
         if is_alone:
-            if _CELL in self.following[0]:
-                self.group = values[0]
+            heads = _CELL in self.following[0]
+            self.group = values[0] if heads and not self.is_listed else ""
+            self.is_listed = True
+            if heads:
+                self.item = values[0]
             else:
                 only = (self.header[0] if self.header else "", values[0])
                 yield Statement(values[0], StatementKind.ROW, self._context, (only,))
             return
+        self.is_listed = False
         pairs = [_PAIR.match(value) for value in values]
         if sum(pair is not None for pair in pairs) * 2 > len(values):
             cells = [
@@ -283,9 +292,9 @@ class _StatementReader:
             self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
             is_header = is_header or (bool(self.header) and not headed)
         self.group = "" if is_header else self.group
-        context = " ".join(filter(None, (self._context, self.item, self.group, *(self.header if headed else ()))))
+        context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
-        yield Statement(line, kind, context, tuple(cells), group=self.group)
+        yield Statement(line, kind, context, tuple(cells), group="" if _TOTAL.fullmatch(values[0]) else self.group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""
@@ -318,7 +327,9 @@ class _StatementReader:
         self.header, self.widest, self.item, self.group = (), 0, "", ""
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
-        elif len(self.gathered) == 1 and all(map(_is_title, (self.lead, *self.gathered))):
+        elif (
+            len(self.gathered) == 1 and _NUMBERED.match(self.lead) and all(map(_is_title, (self.lead, *self.gathered)))
+        ):
             self.lead, self.gathered = self.gathered[0], []  # two headings, the inner of which heads the text
         parts = _parts(line)
         at = next((place for place in range(len(parts))[-2:] if self._announced(parts[place])), len(parts))

@@ -11,7 +11,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import block_area
 from rag_assets.parsing.excel.layout.names import has_digit
-from rag_assets.text.cells import cover
+from rag_assets.text.cells import Area, cover
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import FULL_WIDTH_LETTERS
 
@@ -187,7 +187,7 @@ def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
             continue
         title, notes = _texts_above(blocks, table, owners)
         if title is not None and _takes_notes(blocks[title]):
-            before[table] = _heading([blocks[index] for index in (title, *notes)])
+            before[_first_caption(blocks, table)] = _heading([blocks[index] for index in (title, *notes)])
             changed.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
             changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
@@ -203,7 +203,9 @@ def _owners(blocks: Sequence[Block]) -> dict[int, int]:
 
     Of several that is the next one below in the columns of the text, or else to the right of it.
     """
-    tables = sorted((block_area(block), index) for index, block in enumerate(blocks) if block.kind is BlockKind.TABLE)
+    tables = sorted(
+        (_with_captions(blocks, index), index) for index, block in enumerate(blocks) if block.kind is BlockKind.TABLE
+    )
     tops = [area.top for area, _ in tables]
     owners = {}
     for index, block in enumerate(blocks):
@@ -220,13 +222,30 @@ def _owners(blocks: Sequence[Block]) -> dict[int, int]:
     return owners
 
 
+def _first_caption(blocks: Sequence[Block], table: int) -> int:
+    """The index of the first of the captions right above a table, or its own."""
+    first, area = table, block_area(blocks[table])
+    while first and blocks[first - 1].kind is BlockKind.CAPTION:
+        above = block_area(blocks[first - 1])
+        if above.bottom + 1 != area.top or not above.shares_columns(area):
+            break
+        first, area = first - 1, area._replace(top=above.top)
+    return first
+
+
+def _with_captions(blocks: Sequence[Block], table: int) -> Area:
+    """The area of a table and of the captions right above it."""
+    return block_area(blocks[table])._replace(top=block_area(blocks[_first_caption(blocks, table)]).top)
+
+
 def _texts_above(blocks: Sequence[Block], table: int, owners: Mapping[int, int]) -> tuple[int | None, list[int]]:
     """Indexes of the text nearest above a table that is no note, and of the notes between; both only where they are its
     own. What stands beside the table, and texts above that, may stand between.
     """
-    area = block_area(blocks[table])
+    area = _with_captions(blocks, table)
     notes: list[int] = []
-    for index in range(table - 1, max(-1, table - 1 - _LOOKED_AT_BLOCKS), -1):
+    first = _first_caption(blocks, table)
+    for index in range(first - 1, max(-1, first - 1 - _LOOKED_AT_BLOCKS), -1):
         owner = owners.get(index)
         if owner != table:
             other = block_area(blocks[index if owner is None else owner])

@@ -46,7 +46,7 @@ _LEAST_VALUE_ROWS = 3
 _LEAST_NAMES = 3
 _DIFFERENT = 0.4  # of the names
 _NAME_CHARS = 80
-_ALL_BUT_FEW, _SEVERAL, _RARE = 0.9, 0.15, 0.1
+_ALL_BUT_FEW, _RARE = 0.9, 0.1
 _NO_NAMES = frozenset({Kind.NUMBER, Kind.DATE, Kind.LINK, Kind.MARK, Kind.SENTENCE})
 _FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 
@@ -163,41 +163,60 @@ def count_titles(bands: Sequence[Band]) -> int:
     if any(box.fill for box in first.boxes) or (len(first.texts) > 1 and _names_columns(first)):
         return 0
     place = _find_names(bands)
-    if not place or _is_plain_form(bands):
+    if not place:
         return 0
     names_left = bands[place].text_boxes[1].area.left
 
-    def is_title(band: Band) -> bool:
+    def is_lone(band: Band) -> bool:
         return len(set(band.texts)) < 2 and all(box.area.left < names_left for box in band.text_boxes[:1])
 
+    def is_title(band: Band) -> bool:
+        return is_lone(band) and all(box.area.bottom <= band.bottom for box in band.boxes)
+
+    if any(band.texts and is_lone(band) for band in bands[place + 1 : place + 1 + _LOOKED_AT_ROWS]):
+        return 0  # it heads a group of rows, as others do
     return len(list(takewhile(is_title, bands[:place])))
 
 
 def _find_names(bands: Sequence[Band]) -> int | None:
-    """The leading row that names the columns, where those above hold few texts, such as the title of the table or
-    names of groups of columns.
+    """The leading row that names the columns, where those above are no rows of it: titles, or names of groups of
+    columns, which begin right of the first name.
     """
-    most = 0
     for place, band in enumerate(bands[: min(_MAXIMUM_HEADER_ROWS, len(bands) - _LEAST_VALUE_ROWS)]):
-        names = [text for text, _ in groupby(band.texts)]
-        above, most = most, max(most, len(set(names)))
-        if above * 2 <= len(names) and _name_columns_of(names, band, bands[place + 1 :]):
-            return place
+        if _name_columns_of(band, bands[place + 1 :]) and all(_stands_above(row, band) for row in bands[:place]):
+            return None if _is_plain_form(bands[place:]) else place
     return None
 
 
-def _name_columns_of(names: Sequence[str], band: Band, below: Sequence[Band]) -> bool:
-    """Whether texts, neighbours that are the same taken together, name the columns of rows that hold figures."""
-    if len(set(names)) < max(_LEAST_NAMES, len(names) * _DIFFERENT):
+def _stands_above(row: Band, names: Band) -> bool:
+    """Whether a row is a title of a table, or names groups of its columns."""
+    texts = set(row.texts)
+    groups = all(box.area.left > names.text_boxes[0].area.left for box in row.text_boxes)
+    return (len(texts) < 2 or groups) and len(texts) * 2 <= len(set(names.texts)) and all(map(is_name, texts))
+
+
+def _name_columns_of(band: Band, below: Sequence[Band]) -> bool:
+    """Whether texts, neighbours that are the same taken together, name the columns of rows that hold figures: one of
+    them is of the words that name fields, and in the column of one stand mostly figures.
+    """
+    names = [text for text, _ in groupby(band.texts)]
+    if len(set(names)) < max(_LEAST_NAMES, len(names) * _DIFFERENT) or not any(map(_is_field, names)):
         return False
     if any(len(text) > _NAME_CHARS or kind_of(text) in _NO_NAMES for text in names):
         return False
     rows = [row.texts for row in below[:_LOOKED_AT_ROWS]]
-    values = [text for texts in _texts_below(band.text_boxes, below) for text in texts]
+    columns = [[text for texts in _texts_below([box], below) for text in texts] for box in band.text_boxes]
+    values = [text for column in columns for text in column]
     narrow = sum(len(texts) <= len(band.texts) for texts in rows)
     again = sum(text in names for text in values)
-    figures = sum(kind_of(text) in _FIGURES for text in values)
-    return narrow >= len(rows) * _ALL_BUT_FEW and again <= len(values) * _RARE and figures >= len(values) * _SEVERAL > 0
+    figures = any(
+        len(column) > 1 and _share([kind_of(text) in _FIGURES for text in column]) > _MOST for column in columns
+    )
+    return figures and narrow >= len(rows) * _ALL_BUT_FEW and again <= len(values) * _RARE
+
+
+def _is_field(text: str) -> bool:
+    return is_attribute(text) or is_generic(text)
 
 
 def _is_row_group(bands: Sequence[Band]) -> bool:
