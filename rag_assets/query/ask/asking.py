@@ -5,6 +5,7 @@ passages ──► nothing found ───────────────�
     │
     ├──► no language model, or it failed
     │        ├──► asks about documents as a whole ───► overview           (overview)
+    │        ├──► asks for rows of a whole table ────► rows, their number (table_rows)
     │        └──► any other question ────────────────► quotes             (extracts)
     ├──► meta_knowledge: records of questions ───┐
     ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
@@ -21,6 +22,8 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+import pyarrow.compute as pc
+
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
 from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.modes import (
@@ -31,6 +34,7 @@ from rag_assets.contracts.modes import (
     TEXT_MAP_REDUCE_MODE,
 )
 from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.tables import BLOCKS, CHUNKS
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
@@ -52,6 +56,7 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.statements import statements
+from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, told_rows
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder
@@ -69,6 +74,9 @@ from rag_assets.text.folding import fold_name
 from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import estimate_tokens
 
+_CELL = " | "
+_TABLES_OF = 6  # passages found, whose pages' tables a question for rows may mean
+_TABLE_COLUMNS = ("document_id", "block_index", "section", "header_row_count", "rows")
 _BESIDE = 30  # passages of a page that a list may go on in
 
 
@@ -178,7 +186,9 @@ class Asking:
                 model, failure = None, str(error)
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if model is None:
-            parts = self._overview(retrieval, trace) or self._quoted(retrieval, trace)
+            parts = (
+                self._overview(retrieval, trace) or self._from_table(retrieval, trace) or self._quoted(retrieval, trace)
+            )
         answer = _answer(retrieval, parts, model, failure, trace)
         text = "".join(pieces)
         if live and answer.text != text and answer.text.startswith(text):
@@ -220,6 +230,38 @@ class Asking:
             return None
         sentences = plain_sentences(found.sentences, found.sources)
         return _AnswerParts(sentences, found.sources, opening=found.text or opening(retrieval.language))
+
+    def _from_table(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
+        """What a whole table tells that a question asks for: rows, how many, the one with the most; else None."""
+        question, history = retrieval.question, retrieval.parameters.history
+        if self.stored is None or (history and refers_back(question)) or parts_of(question):
+            return None
+        began = time.perf_counter()
+        asked = RowsAsked.of(question)
+        pages = {hit.page_id: hit for hit in reversed(retrieval.hits[:_TABLES_OF]) if _CELL in hit.text}
+        for hit in reversed(pages.values()):
+            around = "\n".join((hit.title or "", str(hit.citation), hit.beginning))
+            selected = (asked.select(table, around) for table in self._tables(hit))
+            if selection := next(filter(None, selected), None):
+                of_page = pc.field("page_number") == hit.page_number
+                passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [hit.document_id], of_page).to_pylist()
+                sentences, ids = told_rows(selection, passages, retrieval.language)
+                where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
+                rows = self.indexes.chunks.having(ids, where, trace)
+                hits = self.hits_of([rows[each] for each in ids if each in rows], trace)
+                trace.add("rows", began, len(selection.rows))
+                if 0 < len(ids) == len(hits):
+                    sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
+                    return _AnswerParts(plain_sentences(sentences, sources), sources)
+        return None
+
+    def _tables(self, hit: Hit) -> Iterator[TableOfPage]:
+        """The tables with names of columns of the page of a passage, but for very long ones."""
+        assert self.stored is not None
+        is_table = (pc.field("page_number") == hit.page_number) & (pc.field("kind") == "table")
+        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, [hit.document_id], is_table)
+        short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
+        return filter(None, map(TableOfPage.of, blocks.filter(short).to_pylist()))
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""

@@ -16,7 +16,7 @@ from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel.layout.sections import CAPTION_ROWS, is_title_line, is_unit, states_value
-from rag_assets.parsing.excel.layout.tables import count_titles, table_block, text_line
+from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
 from rag_assets.text.cells import Area, parse_area
@@ -176,6 +176,10 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
         if titles_names(part):
             blocks.append(_line_block(BlockKind.CAPTION, part.pop(0).boxes))
             title = (blocks[-1].text,)
+        if above := count_rows_above(part):
+            form = table_block(part[:above])
+            blocks.extend([] if form is None else [form])
+            del part[:above]
         for _ in range(count_titles(part)):
             if line := part.pop(0).text_boxes[:1]:
                 blocks.append(_line_block(BlockKind.CAPTION, line))

@@ -178,12 +178,28 @@ def count_titles(bands: Sequence[Band]) -> int:
     return len(list(takewhile(is_title, bands[:place])))
 
 
-def _find_names(bands: Sequence[Band]) -> int | None:
-    """The leading row that names the columns, where those above are no rows of it: titles, or names of groups of
-    columns, which begin right of the first name.
+def count_rows_above(bands: Sequence[Band]) -> int:
+    """Leading rows that are no part of the table below them: those above the row that names its columns, but for titles
+    and names of groups of columns.
     """
+    place = None if any(box.fill for box in bands[0].boxes) else _named_place(bands)
+    if not place or (_names_columns(bands[0]) and len(bands[0].texts) >= len(bands[place].texts)):
+        return 0
+    return place - len(list(takewhile(lambda row: _stands_above(row, bands[place]), reversed(bands[:place]))))
+
+
+def _find_names(bands: Sequence[Band]) -> int | None:
+    """The leading row that names the columns, where those above are titles, or names of groups of columns, which begin
+    right of the first name.
+    """
+    place = _named_place(bands)
+    return place if place is None or all(_stands_above(row, bands[place]) for row in bands[:place]) else None
+
+
+def _named_place(bands: Sequence[Band]) -> int | None:
+    """The first leading row that names the columns of the rows below it."""
     for place, band in enumerate(bands[: min(_MAXIMUM_HEADER_ROWS, len(bands) - _LEAST_VALUE_ROWS)]):
-        if _name_columns_of(band, bands[place + 1 :]) and all(_stands_above(row, band) for row in bands[:place]):
+        if _name_columns_of(band, bands[place + 1 :]):
             return None if _is_plain_form(bands[place:]) else place
     return None
 
