@@ -288,14 +288,14 @@ def test_what_a_model_wrote_is_shown_as_it_comes_and_doubts_are_marked(visitor: 
 def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -> None:
     visitor.open("/")
     turn = visitor.ask("zzqx wwvk")
-    assert "Not in the documents" in turn.inner_text()
+    assert "No passage surely answers the question" in turn.inner_text()
     failure = 'event: error\ndata: {"status": 502, "detail": "the model is gone"}\n\n'
     visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=failure, content_type="text/event-stream"))
     turn = visitor.ask("again")
     assert "the model is gone" in turn.get_by_role("alert").inner_text()
     visitor.page.unroute("**/api/v1/ask")
     turn.get_by_role("button", name="Try again").click()
-    turn.get_by_text("Not in the documents").or_(turn.locator(".cite")).first.wait_for()
+    turn.get_by_text("No passage surely answers").or_(turn.locator(".cite")).first.wait_for()
 
 
 def test_an_answer_that_breaks_off_is_not_asked_for_again_by_itself(visitor: Visitor) -> None:
@@ -513,9 +513,9 @@ def test_japanese_is_spoken_to_who_prefers_it_and_can_be_chosen(browser: "Browse
     page.get_by_role("navigation", name="メイン").get_by_role("link", name="質問").click()
     page.get_by_label("質問文").fill("zzqx wwvk")
     page.keyboard.press("Enter")
-    page.get_by_text("文書に記載なし").wait_for()
+    page.get_by_text("言い切れる記載はありません").wait_for()
     page.get_by_label("言語").select_option("en")
-    page.get_by_text("Not in the documents").wait_for()
+    page.get_by_text("No passage surely answers").wait_for()
     page.reload()
     page.get_by_role("heading", name="Ask the documents").wait_for()
     visitor.context.close()

@@ -926,3 +926,13 @@ def test_a_cell_alone_heads_no_row_that_is_not_of_its_group(rows: str) -> None:
         if each.text.startswith(("柿 | 奈", "合計", "柿 | y"))
     ]
     assert row.group == ""
+
+
+def test_a_numbered_line_with_a_label_and_its_value_states_it() -> None:
+    text = (
+        "1. 時間外勤務（月60時間以内）：基本給の1.25倍\n2. 時間外勤務（月60時間超）：基本給の1.50倍\n"
+        "3. 休日勤務（法定休日）：基本給の1.35倍\n"
+        "4. 深夜勤務（22時〜翌5時）：基本給の1.25倍（他と重複する場合は合算する）"
+    )
+    (first, *_) = quoted("時間外勤務（月60時間超）の割増は基本給の何倍ですか", text)
+    assert first.text.startswith("2. 時間外勤務（月60時間超）：基本給の1.50倍")

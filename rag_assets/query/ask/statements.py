@@ -36,6 +36,7 @@ _TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECA
 _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
 )
+_STATES = re.compile(r"(?:[(（]?(?:\d{1,2}|[ア-ンa-z一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{2,30}[：:]\s*(?=\S.)")
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
@@ -140,9 +141,14 @@ def statements(text: str) -> list[Statement]:
 
     Where all of it could be headings, these are what it states.
     """
+    distinct: dict[tuple[str, str], Statement] = {}
+    for each in _StatementReader().read(text):
+        known = distinct.get((each.group, each.text))
+        if known is None or each.kind is not StatementKind.HEADING:
+            distinct[each.group, each.text] = each
     found = [
         each
-        for each in {(each.group, each.text): each for each in _StatementReader().read(text)}.values()
+        for each in distinct.values()
         if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
     ]
     if all(each.kind is StatementKind.HEADING for each in found):
@@ -225,6 +231,8 @@ class _StatementReader:
                 self.record.append((pair["label"], pair["value"]))
                 self._gather(line)
             elif _is_heading(line):
+                if _STATES.match(line):
+                    yield Statement(line, StatementKind.SENTENCE, self._context)
                 yield from self._heading(line)
             else:
                 yield from self._prose(line)

@@ -16,7 +16,7 @@ export function answerNodes(answer) {
   return {
     text: [
       answer.failure && el("p", { class: "notice bad" }, t("modelFailed", { reason: answer.failure })),
-      !answer.answered && el("p", { class: "notice" }, t("notInDocuments")),
+      !answer.answered && el("p", { class: "notice" }, t(answer.sentences.length ? "notSure" : "notInDocuments")),
       !answer.answered && answer.sentences.length > 0 && el("h4", {}, t("nearest")),
       answer.sentences.length > 0 && sentences(answer, list),
       answer.removed_citations > 0 &&
