@@ -27,10 +27,11 @@ def block(rows: list[list[str]], headers: int = 1) -> dict[str, Any]:
     return {"header_row_count": headers, "rows": [{"cells": cells} for cells in rows], "section": ["請求一覧"]}
 
 
-def selected(question: str) -> Selection | None:
-    table = TableOfPage.of(block([COLUMNS, *ROWS]))
+def selected(question: str, columns: list[str] = COLUMNS, rows: list[list[str]] = ROWS) -> Selection | None:
+    table = TableOfPage.of(block([columns, *rows]), PLACE)
+    asked = RowsAsked.of(question)
     assert table is not None
-    return RowsAsked.of(question).select(table, PLACE)
+    return asked.select(table) if asked else None
 
 
 def keys(question: str) -> list[str]:
@@ -66,9 +67,9 @@ def test_the_rows_that_a_question_asks_for(question: str, expected: list[str]) -
     ("question", "said"),
     [
         ("未入金の請求は全部で何件ありますか", "2件 (状態: 未入金)"),
-        ("佐藤さん担当の請求はいくつ？", "3件 (担当: 佐藤)"),
+        ("佐藤さん担当の請求は何件？", "3件 (担当: 佐藤)"),
         ("未入金の請求の合計金額は？", "1,233,000円 (金額, 状態: 未入金)"),
-        ("山田商事の入金済の請求は何件？", "1件 (取引先: 山田商事, 状態: 入金済)"),
+        ("山田商事の入金済の請求は何件ですか", "1件 (取引先: 山田商事, 状態: 入金済)"),
     ],
 )
 def test_how_many_and_how_much_is_told_of_the_whole_table(question: str, said: str) -> None:
@@ -77,22 +78,91 @@ def test_how_many_and_how_much_is_told_of_the_whole_table(question: str, said: s
     assert selection.said == said
 
 
-def test_figures_of_several_units_have_no_sum() -> None:
-    table = TableOfPage.of(block([["品名", "量", "棚"], ["米", "5kg", "A"], ["酒", "3本", "A"], ["水", "2本", "B"]]))
+@pytest.mark.parametrize(
+    "question",
+    [
+        "未入金でない請求は何件ですか",
+        "未入金以外の請求の一覧",
+        "入金済を除く請求はどれですか",
+        "未入金の5月の請求の合計金額は？",
+        "金額が500000より大きい未入金の請求はどれ？",
+        "2026-02-01以降の未入金の請求はどれですか",
+        "取引先が東京商事で担当が佐藤の請求は何件ありますか",
+        "渡辺が担当の未入金の請求はどれですか",
+        "担当ごとに未入金の請求の合計金額は？",
+        "未入金の請求を担当できるのは何人ですか",
+        "佐藤が担当の取引先は何件ですか",
+        "金額が一番大きい請求と一番小さい請求は？",
+        "金額の合計が一番大きい取引先は？",
+        "金額が一番大きい担当は？",
+        "未入金とは？",
+        "S-1001の金額はなぜ変わったのですか",
+        "S-1001の次の請求の金額は？",
+        "そのうち未入金の請求は何件ありますか",
+        "Which invoices are not 未入金?",
+        "How many 未入金 per owner?",
+    ],
+)
+def test_what_cannot_be_checked_selects_nothing(question: str) -> None:
+    assert selected(question) is None
+
+
+def test_the_column_that_is_meant_is_the_one_that_is_named() -> None:
+    columns, rows = (
+        ["文書番号", "作成者", "承認者"],
+        [["D1", "佐藤", "鈴木"], ["D2", "佐藤", "佐藤"], ["D3", "高橋", "佐藤"]],
+    )
+    rows += [["D4", "佐藤", "鈴木"]]
+    counted = selected("作成者が佐藤の文書番号は何件ありますか", columns, rows)
+    assert counted is None or counted.said.startswith("3件")
+    assert selected("佐藤の文書番号はどれですか", columns, rows) is None
+    estimates = [["A案", "900", "10", "1"], ["B案", "100", "90", "2"], ["C案", "200", "20", "3"]]
+    names = ["案件名", "見積金額", "成約金額", "優先度"]
+    most = selected("見積金額が一番大きい案件名の成約金額は？", names, estimates)
+    assert most is not None
+    assert [cells[0] for cells in most.cells] == ["A案"]
+    assert selected("優先度が最も高い案件名は？", names, estimates) is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "question"),
+    [
+        (["5kg", "3本", "2本"], "棚がAの品名の量の合計は？"),
+        (["800KB", "2GB", "100KB"], "量が一番大きい品名はどれ？"),
+        (["100", "10,000（税別）", "200"], "量が一番大きい品名はどれ？"),
+        (["20", "20", "5"], "棚がAの品名の量の合計は？"),
+    ],
+)
+def test_what_is_no_figure_of_one_unit_is_neither_summed_nor_compared(cells: list[str], question: str) -> None:
+    rows = [[name, cell, shelf] for name, cell, shelf in zip("米酒水", cells, "AAB", strict=True)]
+    assert selected(question, ["品名", "量", "棚"], rows) is None
+
+
+def test_totals_are_no_rows_wherever_they_are_named() -> None:
+    rows = [
+        ["営業部", "旅費", "3,000"],
+        ["営業部", "会議費", "2,500"],
+        ["営業部", "小計", "5,500"],
+        ["総務部", "備品", "900"],
+    ]
+    table = TableOfPage.of(block([["部署", "費目", "経費"], *rows, ["合　計", "", "6,400"]]), PLACE)
     assert table is not None
-    assert RowsAsked.of("棚Aの量の合計は？").select(table, "倉庫の台帳") is None
+    assert [row[1] for row in table.rows] == ["旅費", "会議費", "備品"]
+
+
+def test_a_cell_that_holds_several_values_makes_the_count_unsure() -> None:
+    rows = [["K1", "佐藤、鈴木"], ["K2", "佐藤"], ["K3", "鈴木"], ["K4", "佐藤"]]
+    assert selected("佐藤が担当の請求は何件ありますか", ["課題", "担当"], rows) is None
 
 
 @pytest.mark.parametrize("headers", [0, 3])
 def test_a_table_without_names_or_rows_is_none(headers: int) -> None:
-    assert TableOfPage.of(block([["a", "b"], ["c", "d"], ["e", "f"]], headers)) is None
+    assert TableOfPage.of(block([["a", "b"], ["c", "d"], ["e", "f"]], headers), PLACE) is None
 
 
 def test_rows_are_told_with_the_passages_that_hold_them_as_far_as_there_is_room() -> None:
     rows = [[f"S-{number}", "未入金" if number % 2 else "済", f"説明{number}" * 20] for number in range(40)]
-    table = TableOfPage.of(block([["請求番号", "状態", "備考"], *rows]))
-    assert table is not None
-    selection = RowsAsked.of("未入金の請求の一覧").select(table, PLACE)
+    selection = selected("未入金の請求の一覧", ["請求番号", "状態", "備考"], rows)
     assert selection is not None
     assert len(selection.rows) == 20
     passages = [
@@ -110,24 +180,29 @@ def test_rows_are_told_with_the_passages_that_hold_them_as_far_as_there_is_room(
     assert "未入金" not in sentences[0].text, "what all rows have in common"
 
 
+def test_a_row_is_cited_where_it_stands_and_not_where_its_cells_stand_in_others() -> None:
+    rows = [[str(number), f"作業{number}", "可" if number % 2 else "不可"] for number in range(60, 0, -1)]
+    selection = selected("作業3の判定は？", ["番号", "作業名", "判定"], rows)
+    assert selection is not None
+    passages = [{"chunk_id": f"c{cells[0]}", "text": " | ".join(cells)} for cells in rows]
+    (sentence,), (chunk_id,) = told_rows(selection, passages, "ja")
+    assert (chunk_id, sentence.citations[0].quote) == ("c3", "3 | 作業3 | 可")
+
+
 def test_what_is_told_of_a_table_of_the_sample_is_true(sample_home: Path) -> None:
     name = "住登外者宛名番号管理_項目定義書.xlsx"
-    sheet = openpyxl.load_workbook(
-        Path(__file__).parents[2] / "docs" / "sample" / "基準" / name, read_only=True
-    ).worksheets[0]
-    rows = [[str(cell or "") for cell in row] for row in sheet.iter_rows(values_only=True)]
+    book = openpyxl.load_workbook(Path(__file__).parents[2] / "docs" / "sample" / "基準" / name, read_only=True)
+    rows = [[str(cell or "") for cell in row] for row in book.worksheets[0].iter_rows(values_only=True)]
     names = next(row for row in rows if "データ型" in row)
     of_type, digits, item = (names.index(each) for each in ("データ型", "桁数", "データ項目"))
-    items = [row for row in rows if row[digits].isdecimal()]
-    most = max(int(row[digits]) for row in items)
+    expected = [row[item] for row in rows if row[of_type] == "X" and row[digits].isdecimal()]
     base = knowledge_base(Home(load_settings(home=sample_home)))
     counted = base.ask("住登外者宛名番号管理の項目定義でデータ型がXのデータ項目は何件ありますか")
-    longest = base.ask("住登外者宛名番号管理の項目定義で桁数が最も大きいデータ項目はどれですか")
     assert counted.answered
-    assert counted.sentences[0].text == f"{sum(row[of_type] == 'X' for row in items)}件 (データ型: X)"
-    assert longest.answered
-    assert len(longest.sentences) == sum(int(row[digits]) == most for row in items)
-    assert all(f"桁数: {most}" in each.text and each.supported for each in longest.sentences)
-    assert {row[item] for row in items if int(row[digits]) == most} == {
-        each.text.split("データ項目: ")[1].split(" | ")[0] for each in longest.sentences
-    }
+    assert counted.sentences[0].text == f"{len(expected)}件 (データ型: X)"
+    shown = [each.text.split("データ項目: ")[1].split(" | ")[0] for each in counted.sentences[1:]]
+    assert shown == expected[: len(shown)]
+    assert counted.sentences[-1].text.endswith(f"（ほか {len(expected) - len(shown)} 件）")
+    for sentence, value in zip(counted.sentences[1:], shown, strict=True):
+        (cited,) = {counted.sources[each.number - 1].text for each in sentence.citations}
+        assert value in cited

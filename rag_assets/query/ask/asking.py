@@ -18,9 +18,10 @@ What stays out: how passages are found (`rag_assets.query.search.modes`).
 """
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
@@ -34,7 +35,7 @@ from rag_assets.contracts.modes import (
     TEXT_MAP_REDUCE_MODE,
 )
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.contracts.tables import BLOCKS, CHUNKS
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
@@ -75,9 +76,18 @@ from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import estimate_tokens
 
 _CELL = " | "
-_TABLES_OF = 6  # passages found, whose pages' tables a question for rows may mean
-_TABLE_COLUMNS = ("document_id", "block_index", "section", "header_row_count", "rows")
+_TABLES_OF = 6  # passages found, whose documents' tables a question for rows may mean
+_MOST_TABLE_ROWS = 20_000  # of all these tables
+_TABLE_COLUMNS = ("document_id", "page_number", "block_index", "section", "header_row_count", "rows")
 _BESIDE = 30  # passages of a page that a list may go on in
+
+
+class _Page(NamedTuple):
+    """A page that holds a table."""
+
+    document_id: str
+    number: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -232,36 +242,51 @@ class Asking:
         return _AnswerParts(sentences, found.sources, opening=found.text or opening(retrieval.language))
 
     def _from_table(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
-        """What a whole table tells that a question asks for: rows, how many, the one with the most; else None."""
+        """Rows of a whole table that a question asks for, their number, or a sum; None where not one table does."""
         question, history = retrieval.question, retrieval.parameters.history
         if self.stored is None or (history and refers_back(question)) or parts_of(question):
             return None
-        began = time.perf_counter()
         asked = RowsAsked.of(question)
-        pages = {hit.page_id: hit for hit in reversed(retrieval.hits[:_TABLES_OF]) if _CELL in hit.text}
-        for hit in reversed(pages.values()):
-            around = "\n".join((hit.title or "", str(hit.citation), hit.beginning))
-            selected = (asked.select(table, around) for table in self._tables(hit))
-            if selection := next(filter(None, selected), None):
-                of_page = pc.field("page_number") == hit.page_number
-                passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [hit.document_id], of_page).to_pylist()
-                sentences, ids = told_rows(selection, passages, retrieval.language)
-                where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
-                rows = self.indexes.chunks.having(ids, where, trace)
-                hits = self.hits_of([rows[each] for each in ids if each in rows], trace)
-                trace.add("rows", began, len(selection.rows))
-                if 0 < len(ids) == len(hits):
-                    sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
-                    return _AnswerParts(plain_sentences(sentences, sources), sources)
-        return None
+        if asked is None:
+            return None
+        began = time.perf_counter()
+        found = {hit.document_id: hit for hit in reversed(retrieval.hits[:_TABLES_OF]) if _CELL in hit.text}
+        selected = [
+            (page, selection) for page, table in self._tables(found) if (selection := asked.select(table)) is not None
+        ]
+        named = [each for each in selected if asked.names(each[0].name)]
+        selected = named or selected
+        if len({selection for _, selection in selected}) != 1:
+            return None
+        page, selection = selected[0]
+        document_id, of_page = page.document_id, pc.field("page_number") == page.number
+        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
+        sentences, ids = told_rows(selection, passages, retrieval.language)
+        where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
+        rows = self.indexes.chunks.having(ids, where, trace)
+        hits = self.hits_of([rows[each] for each in ids if each in rows], trace)
+        trace.add("rows", began, len(selection.rows))
+        if not 0 < len(ids) == len(hits):
+            return None
+        sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
+        return _AnswerParts(plain_sentences(sentences, sources), sources)
 
-    def _tables(self, hit: Hit) -> Iterator[TableOfPage]:
-        """The tables with names of columns of the page of a passage, but for very long ones."""
+    def _tables(self, found: Mapping[str, Hit]) -> Iterator[tuple[_Page, TableOfPage]]:
+        """The tables with names of columns of documents, but for very long ones, with the page that each is on."""
         assert self.stored is not None
-        is_table = (pc.field("page_number") == hit.page_number) & (pc.field("kind") == "table")
-        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, [hit.document_id], is_table)
+        columns = ("page_name", "page_number", "document_id")
+        pages = self.stored.read(PAGES, columns, list(found))
+        names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages.to_pylist()}
+        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, list(found), pc.field("kind") == "table")
         short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
-        return filter(None, map(TableOfPage.of, blocks.filter(short).to_pylist()))
+        if (pc.sum(pc.list_value_length(blocks.filter(short).column("rows"))).as_py() or 0) > _MOST_TABLE_ROWS:
+            return
+        for block in blocks.filter(short).to_pylist():
+            document_id, number = block["document_id"], block["page_number"]
+            page = _Page(document_id, number, names.get((document_id, number), ""))
+            place = " ".join((found[document_id].title or "", document_id, page.name))
+            if table := TableOfPage.of(block, place):
+                yield page, table
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""

@@ -36,7 +36,9 @@ _TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECA
 _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
 )
-_STATES = re.compile(r"(?:[(（]?(?:\d{1,2}|[ア-ンa-z一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{2,30}[：:]\s*(?=\S.)")
+_STATES = re.compile(  # the number of an item, a label and its value
+    rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}[：:]\s*(?=\S.)"
+)
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")

@@ -1,16 +1,16 @@
-"""Rows of a whole table that a question asks for: those that have what it names, how many they are, or the extreme one.
+"""Rows of a whole table that a question asks for: which have what it names, how many, a sum, the one with the most.
 
-A passage holds a part of a table; what is true of all its rows is told from the table as it was read. A question names
-a row's value where a cell stands in it as a word of its own, or behind the name of its column (`提供なし`), and its
-other words must be about the table: its columns, title and place. Else it asks for something else, and nothing is
-selected.
+A passage holds a part of a table; what is true of all its rows is told from the table as it was read. What is told so
+is said surely, so every word of a question must be accounted for: it is a value of the table, the name of a column, of
+the table or of its place, part of a form in which such questions are asked, or a particle. A condition that nothing
+here can check (`10より大きい`, `未入金でない`, `5月以降`, `per owner`) leaves words over, and then nothing is selected.
 
-What stays out: which tables are looked at, and how rows are cited (`rag_assets.query.ask.asking`).
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`).
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, pairwise
@@ -21,70 +21,75 @@ from rag_assets.parsing.chunking import column_names
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
 from rag_assets.query.ask.statements import cut
 from rag_assets.query.ask.wanted import asks_for_several, is_named
-from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import content_words, fold_name, shares_held
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
-_LEAST_COMPARED = 2
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
-_ABOUT = 0.8  # share of the question's words that are about the table
-_NUMERIC = 0.8  # share of the cells of a column of figures
-_COUNT_ASKED = re.compile(
-    r"何(?:件|個|つ|行|人|名|本|台|種類|社|枚|冊|点|回|か所|箇所)(?:です|でしょ|あ(?:り|る)|い(?:ます|る)|[?？]|$)"
-    r"|いくつ(?:です|でしょ|あ(?:り|る)|[?？]|$)|(?:件数|個数|総数)(?:は|を|[?？]|$)|\bhow many\b",
-    re.IGNORECASE,
-)
-_VALUE_ASKED = re.compile("いくつ(?!あ)")  # as the value of a column, too
-_SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum) (?:of|amount)\b|\bin total\b", re.IGNORECASE)
-_WHICH_ASKED = re.compile(
-    r"どれ(?!くらい|だけ|ほど)|どの(?!よう|くらい|程度)|どちら|(?:は|って)[?？]?$|\bwhich\b|\bwhat are\b", re.IGNORECASE
-)
-_EXTREME_ASKED = re.compile(
-    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安)\w?い?"
-    r"|最(?P<sign>[大高多長新小低少短古安])(?=の|です|な|は|[?？]|$)"
-    r"|\b(?P<en>largest|highest|biggest|longest|latest|newest|most|smallest|lowest|shortest|earliest|oldest|cheapest"
-    r"|fewest|least)\b",
-    re.IGNORECASE,
-)
-_LEAST = frozenset(
-    [
-        "小さ",
-        "少な",
-        "低",
-        "短",
-        "軽",
-        "狭",
-        "古",
-        "早",
-        "安",
-        "小",
-        "少",
-        "smallest",
-        "lowest",
-        "shortest",
-        "earliest",
-        "oldest",
-        "cheapest",
-        "fewest",
-        "least",
-    ]
-)
-_OF_TIME = frozenset(["新し", "古", "新", "早", "遅", "latest", "newest", "earliest", "oldest"])
-_TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total|sum", re.IGNORECASE)
-_FIGURE = re.compile(
-    r"[¥￥$€]?\s?(?P<number>[-△▲]?\d[\d,]*(?:\.\d+)?)\s?(?P<unit>[円件個人名台本枚冊点%％]|[a-zA-Zμ²³/]{1,6})?"
-)
-_DAY = re.compile(r"(?:19|20)\d\d[-/.年]\d{1,2}(?:[-/.月]\d{1,2}日?)?")
 _ROWS_CHARS = 900
 _ROW_CHARS = 200
+_LEAST_CELLS = 4  # of a wide row, by which a passage is told to hold it
+_WHOLE_CHARS = 60  # of a cell, up to which it stands in a passage on one line
 _CELL = " | "
 _MORE = {"ja": "（ほか {count} 件）", "en": "(and {count} more)"}
-_ASKING = re.compile("全部|全て|合計|一覧|該当|列挙|教え|挙げ|示し")
+
+_COUNT_ASKED = re.compile(
+    r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
+    r"|\bhow many\b"
+)
+_COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
+_SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
+_EXTREME_ASKED = re.compile(
+    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安)い?"
+    r"|最(?P<sign>[大高多長新小低少短古安])(?=の|です|な|は|[?？]|$)"
+    r"|\b(?P<en>largest|highest|biggest|longest|latest|newest|most|smallest|lowest|shortest|earliest|oldest|cheapest)\b"
+)
+_LEAST = frozenset(
+    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 小 少 smallest lowest shortest earliest oldest cheapest")
+)
+_WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でしょ)|(?:は|って)[?？]?$|\b(?:which|what)\b")
+_LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
+_NOT_CHECKED = re.compile(
+    r"ない|なく|なかっ|じゃ|以外|除[くい]|抜き|より|以上|以下|以降|以前|未満|超|まで|から|ごと|別[のに]|毎|次[のに]|[前後]の|とは|なぜ|どう"
+    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ"
+    r"|\b(?:not|no|without|except|excluding|other|neither|nor|never|more|less|fewer|over|under|above|below|than|since"
+    r"|before|after|at|per|each|why|when|if|top|only)\b|n't\b"
+)
+_NO_MEASURE = re.compile(
+    r"優先|順位|ランク|重要度|レベル|版|バージョン|番号|コード|合計|\b(?:no|id|rank|priority|version|code)\b\.?"
+)
+_TOTAL = re.compile(r"(?:総|小|中|累|合|総合)計.*|計|.*合計|平均|(?:sub|grand)?\s?total:?", re.IGNORECASE)
+_FIGURE = re.compile(r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?\d[\d,]*(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,4}|%)")
+_DAY = re.compile(r"(?:19|20)\d\d(?:[-/.]|年)\d{1,2}(?:(?:[-/.]|月)\d{1,2}日?)?")
+_BETWEEN = ("", "が", "は", "の", "に", " ")  # the name of a column and its value
 _JOINING = re.compile(r"\s*(?:と|や|か|、|,|・|/|または|及び|および|and|or)+\s*")
-_BETWEEN = ("", "が", "は", "の", " ")  # the name of a column and its value
+_VALUES = re.compile(r"[、,/／・&;\n]")  # between the values of one cell
+_RUN = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[{HIRAGANA}]+|[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
+_PARTICLES = re.compile(
+    "(?:の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|ますか|でしょうか|あり|あります|ある|いる|います|いますか|なっている|なって"
+    "|となっている|している|されている|した|された|して|する|えて|げて|せて|べて|れて|ください|もの|こと|って|という|ほしい|たい|か)+"
+)
+_HARMLESS = frozenset(
+    re.findall(
+        r"\S+",
+        "教 知 挙 示 見 調 買 使 行 件 項目 全 全部 一覧 該当 記載 設定 登録 内容 情報 欄 列 表 シート ファイル データ "
+        "リスト",
+    )
+)
+_GRAMMAR = frozenset(
+    re.findall(
+        r"\S+",
+        "which what are is was the a an of in on for with have has had there do does did please list show me all that "
+        "by from to s and row rows item items entry entries sheet table file column value values many how amount",
+    )
+)
+_COMMON = _GRAMMAR | {"yes", "none", "any", "あり", "なし", "有", "無", "有り", "無し", "すべて", "全て", "全部"}
+
+_Named = Mapping[int, tuple[str, ...]]
+"""The values that a question names, by their column."""
 
 
 @dataclass(frozen=True)
@@ -93,24 +98,25 @@ class TableOfPage:
 
     Attributes:
         columns: Names of its columns, the lowest of each.
-        rows: Its rows below the names; a merged value stands in each of its cells.
-        about: What stands above it: headings, caption.
+        rows: Its rows below the names, without totals; a merged value stands in each of its cells.
+        names: What it, its page and its document are called.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    about: str
+    names: str
 
     @classmethod
-    def of(cls, block: Mapping[str, Any]) -> "TableOfPage | None":
-        """The table that a row of `blocks` holds; None of one without names of columns."""
+    def of(cls, block: Mapping[str, Any], place: str) -> "TableOfPage | None":
+        """The table that a row of `blocks` holds, at a place; None of one without names of columns."""
         count = block["header_row_count"] or 0
         rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
         if not 0 < count < len(rows):
             return None
         names = column_names([Row(cells) for cells in rows[:count]])
         columns = tuple(name.rpartition(" > ")[2] for name in names)
-        return cls(columns, tuple(rows[count:]), " ".join(block["section"] or ()))
+        body = tuple(row for row in rows[count:] if any(row) and not any(map(_is_total, row)))
+        return cls(columns, body, " ".join([*(block["section"] or ()), place]))
 
 
 @dataclass(frozen=True)
@@ -133,144 +139,202 @@ class RowsAsked:
     """What a question asks of the rows of a table.
 
     Attributes:
-        text: The question.
-        counted: Whether it asks how many.
-        summed: Whether it asks for a sum.
-        several: Whether it asks which, or for a list.
-        extreme: What tells that it asks for the one with the most or the least of something, as it stands.
+        text: The question, folded.
     """
 
     text: str
-    counted: bool
-    summed: bool
-    several: bool
-    extreme: str
 
     @classmethod
-    def of(cls, question: str) -> "RowsAsked":
-        """What the words of a question ask for."""
-        text = unicodedata.normalize("NFKC", question).strip().rstrip("。")
-        extreme = _EXTREME_ASKED.search(text)
-        return cls(
-            text,
-            counted=bool(_COUNT_ASKED.search(text)),
-            summed=bool(_SUM_ASKED.search(text)),
-            several=asks_for_several(text) or bool(_WHICH_ASKED.search(text)),
-            extreme=next((each.lower() for each in extreme.groups() if each), "") if extreme else "",
-        )
+    def of(cls, question: str) -> "RowsAsked | None":
+        """What a question asks; None where it has a condition that nothing here can check."""
+        text = fold_name(unicodedata.normalize("NFKC", question).strip().rstrip("。"))
+        return None if _NOT_CHECKED.search(text) else cls(text)
 
-    def select(self, table: TableOfPage, around: str) -> Selection | None:
-        """The rows of a table that are asked for; None where it is not what the question is about.
+    def names(self, name: str) -> bool:
+        """Whether the question names something, as a sheet."""
+        return is_named(self.text, fold_name(name))
 
-        Args:
-            table: The table.
-            around: What else is known of it: its place, and how its document begins.
-        """
-        rows = [row for row in table.rows if any(row) and not _TOTAL.fullmatch(next(filter(None, row)))]
-        named = self._named(table.columns, rows)
+    def select(self, table: TableOfPage) -> Selection | None:
+        """The rows of a table that are asked for; None where it is not what the question is about."""
+        columns, rows = table.columns, table.rows
+        named = self._named(table)
+        if named is None or len(rows) < _LEAST_ROWS or not self._is_accounted_for(table, named):
+            return None
         chosen = [row for row in rows if all(row[place] in values for place, values in named.items())]
-        values = [value for each in named.values() for value in each]
-        known = "\n".join([*table.columns, *values, table.about, around])
-        if len(rows) < _LEAST_ROWS or not chosen or not self._is_about(known):
+        extremes = list(_EXTREME_ASKED.finditer(self.text))
+        if extremes:
+            return self._extreme(columns, chosen, extremes[0]) if len(extremes) == 1 else None
+        counted = _COUNT_ASKED.search(self.text)
+        if len(chosen) == 1 and not counted:
+            return self._looked_up(columns, rows, chosen[0], named)
+        if not chosen or len(chosen) == len(rows) or not self._groups(named, rows):
             return None
-        column = self._measured(table.columns, rows)
-        if self.extreme:
-            if column is None or len(chosen) < _LEAST_COMPARED:
-                return None
-            best = _extreme(chosen, column, least=self.extreme in _LEAST)
-            return _selection(table.columns, best, column) if best else None
-        if len(chosen) == 1 and not self.counted:
-            return self._looked_up(table.columns, rows, chosen[0], named)
-        if len(chosen) == len(rows) or not self._groups(named, rows):
-            return None
-        said = ""
-        terms = ", ".join(f"{table.columns[place]}: {' / '.join(sorted(each))}" for place, each in named.items())
-        if self.summed:
-            total = _sum([row[column] for row in chosen]) if column is not None else ""
-            said = f"{total} ({table.columns[column or 0]}, {terms})" if total else ""
-        elif (
-            self.counted
-            and column is None
-            and not (_VALUE_ASKED.search(self.text) and self._asked_columns(table.columns, named))
-        ):
+        terms = ", ".join(f"{columns[place]}: {' / '.join(values)}" for place, values in named.items())
+        if _SUM_ASKED.search(self.text):
+            column = self._summed(columns)
+            total = _sum([row[column] for row in chosen]) if column is not None and not counted else ""
+            return _selection(columns, chosen, column, f"{total} ({columns[column or 0]}, {terms})") if total else None
+        if counted:
             said = f"{len(chosen)}{'件' if is_japanese(self.text) else ''} ({terms})"
-        asks_for_rows = self.several and not (self.counted or self.summed)
-        return _selection(table.columns, chosen, column, said) if said or asks_for_rows else None
+            return _selection(columns, chosen, None, said) if self._counts_rows(columns, chosen, counted) else None
+        asks_for_rows = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
+        return _selection(columns, chosen, None) if asks_for_rows else None
+
+    def _named(self, table: TableOfPage) -> _Named | None:
+        """The values that the question names, as words of their own or behind the name of their column; None where it
+        cannot be told which column is meant, or a cell holds such a value among others.
+        """
+        rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", _COUNT_ASKED.sub("\n", self.text)))
+        names = fold_name(table.names)
+        days = set(map(_day, _DAY.findall(self.text)))
+        behind: dict[str, set[int]] = {}
+        words: dict[str, set[int]] = {}
+        for place, column in enumerate(table.columns):
+            name = fold_name(column)
+            for value in {row[place] for row in table.rows if row[place]}:
+                word = fold_name(value)
+                if (
+                    word
+                    and name
+                    and word in self.text
+                    and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN)
+                ):
+                    behind.setdefault(value, set()).add(place)
+                is_word = len(word) > 1 and word in rest and is_named(rest, word) and not _is_verb(rest, word)
+                is_word = is_word and word not in _COMMON and not is_named(names, word)
+                if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
+                    words.setdefault(value, set()).add(place)
+        found = words | behind
+        named: dict[int, list[str]] = {}
+        for value, places in found.items():
+            if any(value != other and fold_name(value) in fold_name(other) for other in found):
+                continue  # within a longer one
+            if len({tuple(row[place] for row in table.rows) for place in places}) > 1:
+                return None
+            place = min(places)
+            if any(value in map(str.strip, _VALUES.split(row[place])) and value != row[place] for row in table.rows):
+                return None
+            named.setdefault(place, []).append(value)
+        if any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values()):
+            return None
+        return {place: tuple(sorted(values)) for place, values in named.items()}
+
+    def _without(self, phrases: Iterable[str], text: str) -> str:
+        for phrase in sorted(filter(None, map(fold_name, phrases)), key=len, reverse=True):
+            text = text.replace(phrase, "\n")
+        return text
+
+    def _is_accounted_for(self, table: TableOfPage, named: _Named) -> bool:
+        """Whether every word of the question is a value, a name, part of a form of asking, or a particle."""
+        values = [value for each in named.values() for value in each]
+        text = _DAY.sub("\n", self.text) if values else self.text
+        for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
+            text = form.sub("\n", text)
+        text = self._without([*values, *table.columns], text)
+        known = fold_name(" ".join([*table.columns, table.names]))
+        tokens = set(re.findall(rf"[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known)) | _GRAMMAR
+        for run in _RUN.findall(text):
+            if re.match(f"[{HIRAGANA}]", run):
+                fits = _PARTICLES.fullmatch(run) is not None
+            elif re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", run):
+                fits = run in known or run in _HARMLESS
+            else:
+                fits = run in tokens or run.removesuffix("s") in tokens
+            if not fits:
+                return False
+        return True
 
     def _looked_up(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[tuple[str, ...]],
-        row: tuple[str, ...],
-        named: Mapping[int, Set[str]],
+        self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], row: tuple[str, ...], named: _Named
     ) -> Selection | None:
         """The row of the key that the question names, where it asks for other columns by their names."""
-        folded = fold_name(self.text)
         keys = [place for place in named if len({each[place] for each in rows}) >= _KEY * len(rows)]
-        asked = [place for place in self._asked_columns(columns, named) if row[place]]
-        if not keys or not (asked or any(is_named(folded, fold_name(columns[place])) for place in keys)):
+        asked = [
+            place
+            for place, column in enumerate(columns)
+            if place not in named and row[place] and is_named(self.text, fold_name(column))
+        ]
+        if not keys or not (asked or any(is_named(self.text, fold_name(columns[place])) for place in keys)):
             return None
         order = [*keys, *asked, *(place for place in range(len(columns)) if place not in {*keys, *asked})]
         return Selection((_pairs(columns, row, order),), (row,))
 
-    def _named(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[int, set[str]]:
-        """By column, the values that the question names."""
-        folded = fold_name(_EXTREME_ASKED.sub(" ", _COUNT_ASKED.sub(" ", self.text)))
-        days = set(map(_day, _DAY.findall(self.text)))
-        found: dict[int, set[str]] = {}
-        for place, column in enumerate(columns):
-            name = fold_name(column)
-            for value in {row[place] for row in rows if row[place]}:
-                word = fold_name(value)
-                if word and word in folded:
-                    behind = name and any(is_named(folded, f"{name}{each}{word}") for each in _BETWEEN)
-                    is_word = len(word) > 1 and is_named(folded, word) and not _is_verb(folded, word)
-                else:
-                    behind, is_word = False, bool(days) and _DAY.fullmatch(value) is not None and _day(value) in days
-                if behind or is_word:
-                    found.setdefault(place, set()).add(value)
-        return found
+    def _groups(self, named: _Named, rows: Sequence[tuple[str, ...]]) -> bool:
+        """Whether what is named groups rows, and is no key."""
+        return any(sum(row[place] in values for row in rows) > len(values) for place, values in named.items())
 
-    def _asked_columns(self, columns: Sequence[str], named: Collection[int]) -> list[int]:
-        """The columns that the question names, but for those of the values that it names."""
-        folded = fold_name(self.text)
-        return [
-            place for place, column in enumerate(columns) if place not in named and is_named(folded, fold_name(column))
+    def _extreme(
+        self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], asked: re.Match[str]
+    ) -> Selection | None:
+        """The rows with the most or least in the column right before that word or, in English, behind it."""
+        before, behind = self.text[: asked.start()], self.text[asked.end() :].strip()
+        measured = [
+            place
+            for place, column in enumerate(columns)
+            if (name := fold_name(column))
+            and not _NO_MEASURE.search(name)
+            and (
+                re.search(
+                    rf"(?<!\w){re.escape(name)}[がのは]?$|(?<=[{HIRAGANA}、「」]){re.escape(name)}[がのは]?$", before
+                )
+                or (asked["en"] and behind.startswith(name))
+            )
         ]
+        thing = [place for place, column in enumerate(columns) if column and behind.startswith(fold_name(column))]
+        repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
+        rows = [row for row in rows if row[measured[0]]] if len(measured) == 1 else []
+        values = [_measure(row[measured[0]]) for row in rows]
+        known = [value for value in values if value is not None]
+        if (
+            len(known) < 2
+            or len(known) < len(values)
+            or len({unit for _, unit in known}) > 1
+            or repeats
+            or _SUM_ASKED.search(self.text)
+        ):
+            return None
+        sign = next(each for each in asked.groups() if each)
+        best = (min if sign in _LEAST else max)(known)
+        return _selection(columns, [row for row, value in zip(rows, values, strict=True) if value == best], measured[0])
 
-    def _groups(self, named: Mapping[int, Set[str]], rows: Sequence[tuple[str, ...]]) -> bool:
-        """Whether what is named groups rows, and is no key; several values of one column are named together."""
-        folded = fold_name(self.text)
-        together = all(len(values) < 2 or _are_joined(folded, map(fold_name, values)) for values in named.values())
-        return together and any(
-            sum(row[place] in values for row in rows) > len(values) for place, values in named.items()
+    def _summed(self, columns: Sequence[str]) -> int | None:
+        """The only column that stands right before or behind the word for a sum."""
+        form = _SUM_ASKED.pattern
+        summed = [
+            place
+            for place, column in enumerate(columns)
+            if (name := re.escape(fold_name(column)))
+            and not _NO_MEASURE.search(fold_name(column))
+            and re.search(rf"{name}の?(?:{form})|(?:{form})(?:の| of (?:the )?| )?{name}", self.text)
+        ]
+        others = [place for place, column in enumerate(columns) if column and is_named(self.text, fold_name(column))]
+        return (
+            summed[0]
+            if len(summed) == 1
+            and not any(_COUNTED_BY.search(columns[place]) for place in others if place not in summed)
+            else None
         )
 
-    def _measured(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int | None:
-        """The column of figures, or of dates, that the question names; of several the one with the longest name."""
-        folded = fold_name(self.text)
-        fits = [
-            (len(column), place)
+    def _counts_rows(self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], asked: re.Match[str]) -> bool:
+        """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
+        if asked["unit"] not in {None, "件", "つ", "行"} and any(map(_COUNTED_BY.search, map(fold_name, columns))):
+            return False
+        before, behind = self.text[: asked.start()].rstrip("はがを"), self.text[asked.end() :].strip()
+        things = [
+            place
             for place, column in enumerate(columns)
-            if column
-            and fold_name(column) in folded
-            and sum(_value(row[place], of_time=self.extreme in _OF_TIME) is not None for row in rows)
-            >= _NUMERIC * len(rows)
+            if (name := fold_name(column)) and (before.endswith(name) or behind.startswith((name, f"{name}s")))
         ]
-        return max(fits)[1] if fits else None
+        return all(len({row[place] for row in rows}) == len(rows) for place in things)
 
-    def _is_about(self, known: str) -> bool:
-        asked = _ASKING.sub(" ", _EXTREME_ASKED.sub(" ", _COUNT_ASKED.sub(" ", self.text)))
-        words = [
-            word for word in dict.fromkeys(content_words(keywords(asked))) if len(word[0]) > 1
-        ]  # no stems of verbs
-        shares = shares_held(words, known)
-        return bool(words) and sum(shares) >= _ABOUT * len(words)
+
+def _is_total(cell: str) -> bool:
+    return _TOTAL.fullmatch("".join(unicodedata.normalize("NFKC", cell).split())) is not None
 
 
 def _is_verb(text: str, word: str) -> bool:
     """Whether a word is the stem of a verb where it stands in a text, as in `更新した`."""
-    return re.match("し|す[るれ]|さ[れせ]", text[text.find(word) + len(word) :]) is not None
+    return re.match("し|す[るれ]|さ[れせ]|でき", text[text.find(word) + len(word) :]) is not None
 
 
 def _are_joined(text: str, words: Iterable[str]) -> bool:
@@ -280,13 +344,17 @@ def _are_joined(text: str, words: Iterable[str]) -> bool:
     return all(_JOINING.fullmatch(each) for each in between)
 
 
-def _value(cell: str, *, of_time: bool) -> float | None:
-    """A figure, or a day as one; None of any other text."""
+def _measure(cell: str) -> tuple[Decimal, str] | None:
+    """A figure and its unit, or a date as one; None of any other text."""
     text = unicodedata.normalize("NFKC", cell).strip()
     if _DAY.fullmatch(text):
-        return float(sum(part * 100.0**-place for place, part in enumerate(_day(text))))
-    figure = None if of_time else _FIGURE.fullmatch(text)
-    return float(_plain_number(figure["number"])) if figure else None
+        year, month, day = (*_day(text), 0, 0)[:3]
+        return Decimal(year * 10_000 + month * 100 + day), "date"
+    figure = _FIGURE.fullmatch(text)
+    if figure is None:
+        return None
+    number = re.sub("[−△▲]", "-", figure["number"]).replace(",", "")
+    return Decimal(number), f"{figure['sign']}{figure['unit']}"
 
 
 def _day(text: str) -> tuple[int, ...]:
@@ -294,24 +362,16 @@ def _day(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
-def _plain_number(text: str) -> str:
-    return re.sub("[△▲]", "-", text).replace(",", "")
-
-
-def _extreme(rows: Sequence[tuple[str, ...]], column: int, *, least: bool) -> list[tuple[str, ...]]:
-    measured = [(value, row) for row in rows if (value := _value(row[column], of_time=False)) is not None]
-    best = (min if least else max)((value for value, _ in measured), default=None)
-    return [row for value, row in measured if value == best]
-
-
 def _sum(cells: Sequence[str]) -> str:
-    """The sum of figures with one unit; empty where they have several, or not all are figures."""
-    figures = [_FIGURE.fullmatch(unicodedata.normalize("NFKC", cell).strip()) for cell in cells if cell]
-    numbers = [Decimal(_plain_number(each["number"])) for each in figures if each]
-    units = {each["unit"] or "" for each in figures if each}
-    if len(numbers) < len(figures) or len(units) != 1:
+    """The sum of figures with one unit; empty where they have several, are no figures, or may be one merged cell."""
+    measures = [_measure(cell) for cell in cells]
+    known = [measure for measure in measures if measure is not None]
+    units = {unit for _, unit in known}
+    if len(known) < len(cells) or len(units) != 1 or "date" in units or any(one == two for one, two in pairwise(cells)):
         return ""
-    return f"{sum(numbers):,}{units.pop()}"
+    unit = units.pop()
+    total = f"{sum(number for number, _ in known):,}"
+    return f"{unit}{total}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{total}{unit}"
 
 
 def _selection(
@@ -338,44 +398,49 @@ def told_rows(
     Args:
         selection: The rows.
         passages: `chunk_id` and `text` of the passages of the page.
-        language: In which is said how many there are.
+        language: In which is said how many more there are.
 
     Returns:
-        Sentences that cite passages by their number, from 1, and the ids of these passages in that order.
+        Sentences that cite passages by their number, from 1, and the ids of these passages in that order; none where a
+        row is found in no passage.
     """
+    lines = {each["chunk_id"]: each["text"].splitlines() for each in passages}
+    texts = [_row_text(row) for row in selection.rows]
+    fitting = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
     ids: list[str] = []
     sentences: list[Sentence] = []
-    room = _ROWS_CHARS
-    for row, cells in zip(selection.rows, selection.cells, strict=True):
-        holding = next((each for each in passages if _holds(each["text"], cells)), None)
-        text = _row_text(row)
-        if holding is None or (sentences and len(text) > room):
-            continue
-        if holding["chunk_id"] not in ids:
-            ids.append(holding["chunk_id"])
-        quote = _quote(holding["text"].splitlines(), cells)
-        sentences.append(Sentence(text, (SentenceCitation(ids.index(holding["chunk_id"]) + 1, quote, bool(quote)),)))
-        room -= len(text)
-    if selection.said and sentences:
-        sentences.insert(0, replace(sentences[0], text=selection.said))
-    elif len(sentences) < len(selection.rows) and sentences:
-        more = _MORE.get(language, _MORE["en"]).format(count=len(selection.rows) - len(sentences))
+    for text, cells in zip(texts[:fitting], selection.cells, strict=False):
+        held = next(((chunk_id, quote) for chunk_id in lines if (quote := _quote(lines[chunk_id], cells))), None)
+        if held is None:
+            return (), []
+        ids += [held[0]] if held[0] not in ids else []
+        sentences.append(Sentence(text, (SentenceCitation(ids.index(held[0]) + 1, held[1], supported=True),)))
+    if fitting < len(texts):
+        more = _MORE.get(language, _MORE["en"]).format(count=len(texts) - fitting)
         sentences[-1] = replace(sentences[-1], text=f"{sentences[-1].text} {more}")
+    if selection.said:
+        sentences.insert(0, replace(sentences[0], text=selection.said))
     return tuple(sentences), ids
 
 
 def _quote(lines: Sequence[str], cells: Sequence[str]) -> str:
-    """The fewest lines of a passage that hold a row, which may be one or, of a wide row, one a cell."""
-    for length in range(1, len(lines) + 1):
+    """The lines of a passage that hold a row: one, or of a wide row, which may go on in the next passage, one a cell;
+    empty where none do.
+    """
+    shown = [cell for cell in dict.fromkeys(cells) if 0 < len(cell) <= _WHOLE_CHARS]
+    parts = [_parts(line) for line in lines]
+    for length in (1, *range(2, len(set(cells)) + 1)):
+        wanted = set(shown if length == 1 else shown[: max(_LEAST_CELLS, length - 1)])
         for start in range(len(lines) - length + 1):
-            if _holds(text := "\n".join(lines[start : start + length]), cells):
-                return cut(text)
+            if shown and wanted <= set().union(*parts[start : start + length]):
+                return cut("\n".join(lines[start : start + length]))
     return ""
 
 
-def _holds(text: str, cells: Sequence[str]) -> bool:
-    shown = one_line(text)
-    return all(cell in shown for cell in cells if cell)
+def _parts(line: str) -> set[str]:
+    """The cells of a line, and the values behind their labels."""
+    cells = [cell.strip() for cell in one_line(line).split(_CELL.strip())]
+    return {*cells, *(value for cell in cells for value in (cell.partition(": ")[2],) if value)}
 
 
 def _row_text(row: Sequence[tuple[str, str]]) -> str:
