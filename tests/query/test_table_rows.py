@@ -20,7 +20,7 @@ ROWS = [
     ["S-1005", "山田商事", "2026-01-03", "900,000円", "入金済", "佐藤"],
     ["合計", "", "", "2,916,000円", "", ""],
 ]
-PLACE = "請求管理.xlsx › 請求"
+PLACE = ("請求管理", "請求")
 
 
 def block(rows: list[list[str]], headers: int = 1) -> dict[str, Any]:
@@ -101,6 +101,16 @@ def test_how_many_and_how_much_is_told_of_the_whole_table(question: str, said: s
         "そのうち未入金の請求は何件ありますか",
         "Which invoices are not 未入金?",
         "How many 未入金 per owner?",
+        "2026年7月の佐藤の請求は何件ですか",
+        "2026年7月8日の佐藤の請求は何件ですか",
+        "入金された佐藤の請求は何件ですか",
+        "請求日がある佐藤の請求は何件ですか",
+        "佐藤か保留の請求は何件ですか",
+        "佐藤が取引先の請求は何件ですか",
+        "!未入金の請求は何件ですか",
+        "佐藤の請求の金額の合計と担当は？",
+        "金額が一番大きい請求は何件ですか",
+        "How many 未入金 have a 請求日?",
     ],
 )
 def test_what_cannot_be_checked_selects_nothing(question: str) -> None:

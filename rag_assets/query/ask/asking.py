@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import PurePath
 from typing import NamedTuple
 
 import pyarrow.compute as pc
@@ -284,8 +285,8 @@ class Asking:
         for block in blocks.filter(short).to_pylist():
             document_id, number = block["document_id"], block["page_number"]
             page = _Page(document_id, number, names.get((document_id, number), ""))
-            place = " ".join((found[document_id].title or "", document_id, page.name))
-            if table := TableOfPage.of(block, place):
+            place = (found[document_id].title or "", *PurePath(document_id).with_suffix("").parts, page.name)
+            if table := TableOfPage.of(block, place, found[document_id].beginning):
                 yield page, table
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:

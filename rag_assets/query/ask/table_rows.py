@@ -54,35 +54,41 @@ _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でし�
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
 _NOT_CHECKED = re.compile(
     r"ない|なく|なかっ|じゃ|以外|除[くい]|抜き|より|以上|以下|以降|以前|未満|超|まで|から|ごと|別[のに]|毎|次[のに]|[前後]の|とは|なぜ|どう"
-    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ"
+    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ|[≠!<>〜~+=]"
     r"|\b(?:not|no|without|except|excluding|other|neither|nor|never|more|less|fewer|over|under|above|below|than|since"
-    r"|before|after|at|per|each|why|when|if|top|only)\b|n't\b"
+    r"|before|after|at|per|each|why|when|if|top|only|have|has|had|with)\b|n't\b"
 )
 _NO_MEASURE = re.compile(
-    r"優先|順位|ランク|重要度|レベル|版|バージョン|番号|コード|合計|\b(?:no|id|rank|priority|version|code)\b\.?"
+    r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|計"
+    r"|\b(?:no|id|rank|priority|version|ver|rev|code|total)\b"
 )
-_TOTAL = re.compile(r"(?:総|小|中|累|合|総合)計.*|計|.*合計|平均|(?:sub|grand)?\s?total:?", re.IGNORECASE)
-_FIGURE = re.compile(r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?\d[\d,]*(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,4}|%)")
+_TOTAL = re.compile(
+    r"\W*(?:(?:総|小|中|累|合|総合|支出合|収入合)計(?:金?額|値|件数)?|計|平均|(?:sub|grand)?total)\W*(?:税[込抜])?\W*",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(
+    r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,4}|%)"
+)
 _DAY = re.compile(r"(?:19|20)\d\d(?:[-/.]|年)\d{1,2}(?:(?:[-/.]|月)\d{1,2}日?)?")
 _BETWEEN = ("", "が", "は", "の", "に", " ")  # the name of a column and its value
 _JOINING = re.compile(r"\s*(?:と|や|か|、|,|・|/|または|及び|および|and|or)+\s*")
-_VALUES = re.compile(r"[、,/／・&;\n]")  # between the values of one cell
+_JOINED = re.compile(r"[かとやも/・、]|または|\bor\b|\band\b")
+_VERB = "し|す[るれ]|さ[れせ]|でき"  # behind its stem
 _RUN = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[{HIRAGANA}]+|[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
 _PARTICLES = re.compile(
-    "(?:の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|ますか|でしょうか|あり|あります|ある|いる|います|いますか|なっている|なって"
-    "|となっている|している|されている|した|された|して|する|えて|げて|せて|べて|れて|ください|もの|こと|って|という|ほしい|たい|か)+"
+    "(?:いくら|いくつ|なに|なん|いつ|だれ|どこ|の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|でしょうか|なっている|なっています"
+    "|なって|となっている|えて|げて|せて|べて|ください|もの|こと|って|という|ほしい|たい|う|か)+"
 )
 _HARMLESS = frozenset(
     re.findall(
         r"\S+",
-        "教 知 挙 示 見 調 買 使 行 件 項目 全 全部 一覧 該当 記載 設定 登録 内容 情報 欄 列 表 シート ファイル データ "
-        "リスト",
+        "教 知 挙 示 見 調 買 使 行 件 項目 全 全部 一覧 該当 欄 列 表 シート ファイル データ リスト",
     )
 )
 _GRAMMAR = frozenset(
     re.findall(
         r"\S+",
-        "which what are is was the a an of in on for with have has had there do does did please list show me all that "
+        "which what are is was the a an of in on for there do does did please list show me all that "
         "by from to s and row rows item items entry entries sheet table file column value values many how amount",
     )
 )
@@ -100,23 +106,25 @@ class TableOfPage:
         columns: Names of its columns, the lowest of each.
         rows: Its rows below the names, without totals; a merged value stands in each of its cells.
         names: What it, its page and its document are called.
+        beginning: How its document begins, which may say what it is of.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    names: str
+    names: tuple[str, ...]
+    beginning: str = ""
 
     @classmethod
-    def of(cls, block: Mapping[str, Any], place: str) -> "TableOfPage | None":
-        """The table that a row of `blocks` holds, at a place; None of one without names of columns."""
+    def of(cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "") -> "TableOfPage | None":
+        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns."""
         count = block["header_row_count"] or 0
         rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
         if not 0 < count < len(rows):
             return None
-        names = column_names([Row(cells) for cells in rows[:count]])
-        columns = tuple(name.rpartition(" > ")[2] for name in names)
+        paths = column_names([Row(cells) for cells in rows[:count]])
+        columns = tuple(path.rpartition(" > ")[2] for path in paths)
         body = tuple(row for row in rows[count:] if any(row) and not any(map(_is_total, row)))
-        return cls(columns, body, " ".join([*(block["section"] or ()), place]))
+        return cls(columns, body, (*(block["section"] or ()), *names), beginning)
 
 
 @dataclass(frozen=True)
@@ -147,8 +155,9 @@ class RowsAsked:
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
         """What a question asks; None where it has a condition that nothing here can check."""
-        text = fold_name(unicodedata.normalize("NFKC", question).strip().rstrip("。"))
-        return None if _NOT_CHECKED.search(text) else cls(text)
+        plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
+        text = fold_name(plain)
+        return None if _NOT_CHECKED.search(text) or _NOT_CHECKED.search(plain.lower()) else cls(text)
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
@@ -158,16 +167,19 @@ class RowsAsked:
         """The rows of a table that are asked for; None where it is not what the question is about."""
         columns, rows = table.columns, table.rows
         named = self._named(table)
-        if named is None or len(rows) < _LEAST_ROWS or not self._is_accounted_for(table, named):
+        if named is None or len(rows) < _LEAST_ROWS or not self._is_accounted_for(table, named, table.beginning):
             return None
         chosen = [row for row in rows if all(row[place] in values for place, values in named.items())]
+        is_asked = len(chosen) == 1 or self._is_accounted_for(table, named)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
+        if extremes and _COUNT_ASKED.search(self.text):
+            return None
         if extremes:
-            return self._extreme(columns, chosen, extremes[0]) if len(extremes) == 1 else None
+            return self._extreme(columns, chosen, extremes[0]) if len(extremes) == 1 and is_asked else None
         counted = _COUNT_ASKED.search(self.text)
         if len(chosen) == 1 and not counted:
             return self._looked_up(columns, rows, chosen[0], named)
-        if not chosen or len(chosen) == len(rows) or not self._groups(named, rows):
+        if not is_asked or not chosen or len(chosen) == len(rows) or not self._groups(named, rows):
             return None
         terms = ", ".join(f"{columns[place]}: {' / '.join(values)}" for place, values in named.items())
         if _SUM_ASKED.search(self.text):
@@ -185,7 +197,7 @@ class RowsAsked:
         cannot be told which column is meant, or a cell holds such a value among others.
         """
         rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", _COUNT_ASKED.sub("\n", self.text)))
-        names = fold_name(table.names)
+        names = fold_name(" ".join(table.names))
         days = set(map(_day, _DAY.findall(self.text)))
         behind: dict[str, set[int]] = {}
         words: dict[str, set[int]] = {}
@@ -198,6 +210,7 @@ class RowsAsked:
                     and name
                     and word in self.text
                     and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN)
+                    and not re.search(rf"{re.escape(word)}[.,]\d", self.text)
                 ):
                     behind.setdefault(value, set()).add(place)
                 is_word = len(word) > 1 and word in rest and is_named(rest, word) and not _is_verb(rest, word)
@@ -212,32 +225,64 @@ class RowsAsked:
             if len({tuple(row[place] for row in table.rows) for place in places}) > 1:
                 return None
             place = min(places)
-            if any(value in map(str.strip, _VALUES.split(row[place])) and value != row[place] for row in table.rows):
+            word = fold_name(value)
+            others = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
+            if any(is_named(other, word) for other in others):
+                return None  # a cell of several values, or with a note
+            if self._is_said_of_another(word, place, table.columns):
                 return None
             named.setdefault(place, []).append(value)
         if any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values()):
             return None
+        across = [fold_name(values[0]) for values in named.values()]
+        if any(map(_JOINED.search, _texts_between(self.text, across))) or self._joins(table):
+            return None
         return {place: tuple(sorted(values)) for place, values in named.items()}
+
+    def _is_said_of_another(self, word: str, place: int, columns: Sequence[str]) -> bool:
+        """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
+        word = re.escape(word)
+        names = (re.escape(fold_name(column)) for column in columns if column and column != columns[place])
+        return any(re.search(rf"{word}[がはに]{name}|{name}[がはに]?{word}", self.text) for name in names)
+
+    def _joins(self, table: TableOfPage) -> bool:
+        """Whether columns are joined, chained or said to be there, as in `売値と原価`, `上司の部署`, `備考がある`."""
+        folded = [fold_name(column) for column in table.columns]
+        repeating = {
+            name
+            for place, name in enumerate(folded)
+            if len({row[place] for row in table.rows}) < _KEY * len(table.rows)
+        }
+        names, chained = (
+            "|".join(sorted((re.escape(each) for each in names if each), key=len, reverse=True)) or "$."
+            for names in (set(folded), repeating)
+        )
+        there = r"[がのはも]?(?:あ[るり]|い[るま])"
+        joined = rf"(?:{names})(?:[とかやも・/]|{there})|(?:{chained})の(?:{names})"
+        return re.search(joined, self.text) is not None
 
     def _without(self, phrases: Iterable[str], text: str) -> str:
         for phrase in sorted(filter(None, map(fold_name, phrases)), key=len, reverse=True):
             text = text.replace(phrase, "\n")
         return text
 
-    def _is_accounted_for(self, table: TableOfPage, named: _Named) -> bool:
+    def _is_accounted_for(self, table: TableOfPage, named: _Named, beginning: str = "") -> bool:
         """Whether every word of the question is a value, a name, part of a form of asking, or a particle."""
         values = [value for each in named.values() for value in each]
-        text = _DAY.sub("\n", self.text) if values else self.text
+        days = {_day(value) for value in values if _DAY.fullmatch(value)}
+        text = _DAY.sub(lambda found: "\n" if _day(found[0]) in days else found[0], self.text)
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
-        text = self._without([*values, *table.columns], text)
-        known = fold_name(" ".join([*table.columns, table.names]))
-        tokens = set(re.findall(rf"[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known)) | _GRAMMAR
+        text = self._without([*values, *table.columns, *table.names], text)
+        if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
+            return False
+        known = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
+        tokens = set(re.findall(rf"[^\W\d_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known)) | _GRAMMAR
         for run in _RUN.findall(text):
             if re.match(f"[{HIRAGANA}]", run):
                 fits = _PARTICLES.fullmatch(run) is not None
             elif re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", run):
-                fits = run in known or run in _HARMLESS
+                fits = run in _HARMLESS or (run in known and not re.search(rf"{run}(?:{_VERB})", text))
             else:
                 fits = run in tokens or run.removesuffix("s") in tokens
             if not fits:
@@ -280,6 +325,8 @@ class RowsAsked:
                 or (asked["en"] and behind.startswith(name))
             )
         ]
+        if sum(is_named(before, fold_name(column)) for column in dict.fromkeys(columns) if column) > 1:
+            return None
         thing = [place for place, column in enumerate(columns) if column and behind.startswith(fold_name(column))]
         repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
         rows = [row for row in rows if row[measured[0]]] if len(measured) == 1 else []
@@ -307,25 +354,25 @@ class RowsAsked:
             and not _NO_MEASURE.search(fold_name(column))
             and re.search(rf"{name}の?(?:{form})|(?:{form})(?:の| of (?:the )?| )?{name}", self.text)
         ]
-        others = [place for place, column in enumerate(columns) if column and is_named(self.text, fold_name(column))]
-        return (
-            summed[0]
-            if len(summed) == 1
-            and not any(_COUNTED_BY.search(columns[place]) for place in others if place not in summed)
-            else None
-        )
+        others = [column for place, column in enumerate(columns) if column and place not in summed]
+        named = [each for each in others if is_named(self.text, fold_name(each))]
+        is_unclear = any(_COUNTED_BY.search(each) or _NO_MEASURE.search(fold_name(each)) for each in named)
+        goes_on = re.search(rf"(?:{form})(?:は|が)?[とやも]", self.text)
+        return summed[0] if len(summed) == 1 and not is_unclear and not goes_on else None
 
     def _counts_rows(self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], asked: re.Match[str]) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
-        if asked["unit"] not in {None, "件", "つ", "行"} and any(map(_COUNTED_BY.search, map(fold_name, columns))):
+        if (asked["unit"] not in {None, "件", "行"} or "いくつ" in asked[0]) and any(
+            map(_COUNTED_BY.search, map(fold_name, columns))
+        ):
             return False
         before, behind = self.text[: asked.start()].rstrip("はがを"), self.text[asked.end() :].strip()
-        things = [
-            place
-            for place, column in enumerate(columns)
-            if (name := fold_name(column)) and (before.endswith(name) or behind.startswith((name, f"{name}s")))
-        ]
-        return all(len({row[place] for row in rows}) == len(rows) for place in things)
+        last = re.search(rf"[^\s{HIRAGANA}]+$", before)
+        noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
+        named = [place for place, column in enumerate(columns) if column and before.endswith(fold_name(column))]
+        alike = [place for place, column in enumerate(columns) if noun and fold_name(column).startswith(noun)]
+        things = named or alike
+        return all(len({row[place] for row in rows if row[place]}) == len(rows) for place in things)
 
 
 def _is_total(cell: str) -> bool:
@@ -334,14 +381,17 @@ def _is_total(cell: str) -> bool:
 
 def _is_verb(text: str, word: str) -> bool:
     """Whether a word is the stem of a verb where it stands in a text, as in `更新した`."""
-    return re.match("し|す[るれ]|さ[れせ]|でき", text[text.find(word) + len(word) :]) is not None
+    return re.match(_VERB, text[text.find(word) + len(word) :]) is not None
+
+
+def _texts_between(text: str, words: Iterable[str]) -> list[str]:
+    ordered = sorted(words, key=text.find)
+    return [text[text.find(one) + len(one) : text.find(other)] for one, other in pairwise(ordered)]
 
 
 def _are_joined(text: str, words: Iterable[str]) -> bool:
     """Whether words are named together, as in `未入金と保留`."""
-    ordered = sorted(words, key=text.find)
-    between = (text[text.find(one) + len(one) : text.find(other)] for one, other in pairwise(ordered))
-    return all(_JOINING.fullmatch(each) for each in between)
+    return all(map(_JOINING.fullmatch, _texts_between(text, words)))
 
 
 def _measure(cell: str) -> tuple[Decimal, str] | None:
