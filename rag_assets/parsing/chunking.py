@@ -15,7 +15,7 @@ from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
 from rag_assets.text.cells import cover
 from rag_assets.text.language import detect_language, split_sentences
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import is_total, one_line
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
@@ -24,7 +24,6 @@ _HEADING_CHARS = 80
 _SHORT_CHARS = 30  # of a cell that names something
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
-_TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECASE)
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
@@ -266,7 +265,7 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
     for place, row in enumerate(rows):
         first = next(filter(None, map(one_line, row)), "")
         texts = {*map(one_line, row)} - {""}
-        if place in alone or len(texts) < 2 or _TOTAL.fullmatch(first):
+        if place in alone or len(texts) < 2 or is_total(first):
             group = lines[place] if place in alone else ""
             groups.append("")
         else:

@@ -7,6 +7,7 @@ What stays out: markup in answers (`rag_assets.query.ask.markup`), and where tex
 import base64
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
@@ -23,6 +24,10 @@ _IN_TEXT = re.compile(rf"{_FLAG}|[{_UNSAFE}]")
 _IN_LINE = re.compile(rf"{_FLAG}|[{_UNSAFE}\t\n]")
 _MARKUP = re.compile(r"[\\`*_{}\[\]()<>#|!~]")  # of Markdown
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_TOTAL = re.compile(
+    r"\W*(?:(?:総|小|中|累|合|総合|支出合|収入合)計(?:金?額|値|件数)?|計|平均|(?:sub|grand)?total)\W*(?:税[込抜])?\W*",
+    re.IGNORECASE,
+)
 
 
 def printable(text: str) -> str:
@@ -44,6 +49,11 @@ def one_line(text: object, most_chars: int | None = None) -> str:
     """A text with each run of white space as one blank; a longer one is cut and ends in an ellipsis."""
     line = " ".join(str(text).split())
     return line if most_chars is None or len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def is_total(cell: str) -> bool:
+    """Whether a cell names a total or a mean of other rows, as `合 計（税込）`, and is no row of its own."""
+    return _TOTAL.fullmatch("".join(unicodedata.normalize("NFKC", cell).split())) is not None
 
 
 def markdown_table(

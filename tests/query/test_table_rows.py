@@ -111,6 +111,7 @@ def test_how_many_and_how_much_is_told_of_the_whole_table(question: str, said: s
         "佐藤の請求の金額の合計と担当は？",
         "金額が一番大きい請求は何件ですか",
         "How many 未入金 have a 請求日?",
+        "2026年6月11日が担当の請求は？",
     ],
 )
 def test_what_cannot_be_checked_selects_nothing(question: str) -> None:
@@ -197,6 +198,31 @@ def test_a_row_is_cited_where_it_stands_and_not_where_its_cells_stand_in_others(
     passages = [{"chunk_id": f"c{cells[0]}", "text": " | ".join(cells)} for cells in rows]
     (sentence,), (chunk_id,) = told_rows(selection, passages, "ja")
     assert (chunk_id, sentence.citations[0].quote) == ("c3", "3 | 作業3 | 可")
+
+
+def test_a_row_of_one_line_is_not_taken_for_cells_of_several_lines() -> None:
+    rows = [["1", "可", "甲", "佐藤"], ["2", "否", "乙", "鈴木"], ["3", "可", "乙", "佐藤"], ["3", "可", "乙", "高橋"]]
+    passages = [{"chunk_id": f"c{place}", "text": " | ".join(cells)} for place, cells in enumerate(rows)]
+    passages[0]["text"] = "\n".join(each["text"] for each in passages[:3])
+    selection = Selection(rows=((("担当", "高橋"),),), cells=(("3", "可", "乙", "高橋", "佐藤", "x"),))
+    assert told_rows(selection, passages, "ja") == ((), [])
+
+
+def test_a_wide_row_is_cited_where_its_cells_stand_one_a_line() -> None:
+    columns = ["番号", "名称", "区分", "備考"]
+    rows = [[str(number), f"設備{number}", "可" if number % 2 else "不可", f"注{number}"] for number in range(1, 9)]
+    selection = selected("設備3の区分は？", columns, rows)
+    assert selection is not None
+    passages = [{"chunk_id": f"c{cells[0]}", "text": "\n".join(map("{}: {}".format, columns, cells))} for cells in rows]
+    (sentence,), ids = told_rows(selection, passages, "ja")
+    assert ids == ["c3"]
+    assert "名称: 設備3" in sentence.citations[0].quote
+
+
+def test_a_grade_with_a_sign_is_not_the_grade_without() -> None:
+    columns, rows = ["社員", "評価"], [["佐藤", "A"], ["鈴木", "B"], ["高橋", "A"], ["渡辺", "C"]]
+    assert selected("評価がAの社員の一覧", columns, rows) is not None
+    assert selected("評価がA-の社員の一覧", columns, rows) is None
 
 
 def test_what_is_told_of_a_table_of_the_sample_is_true(sample_home: Path) -> None:

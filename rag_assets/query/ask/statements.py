@@ -19,7 +19,7 @@ from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import is_total, one_line
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS, SPACELESS
 
 STATEMENT_CHARS = 300
@@ -32,7 +32,6 @@ _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
-_TOTAL = re.compile(r"(?:合|小|総|累)?計|(?:sub|grand )?total", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
 )
@@ -304,7 +303,7 @@ class _StatementReader:
         self.group = "" if is_header else self.group
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
-        yield Statement(line, kind, context, tuple(cells), group="" if _TOTAL.fullmatch(values[0]) else self.group)
+        yield Statement(line, kind, context, tuple(cells), group="" if is_total(values[0]) else self.group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import Any
 
 from rag_assets.contracts.content import Row
@@ -23,7 +23,7 @@ from rag_assets.query.ask.statements import cut
 from rag_assets.query.ask.wanted import asks_for_several, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import is_total, one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
@@ -54,17 +54,13 @@ _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でし�
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
 _NOT_CHECKED = re.compile(
     r"ない|なく|なかっ|じゃ|以外|除[くい]|抜き|より|以上|以下|以降|以前|未満|超|まで|から|ごと|別[のに]|毎|次[のに]|[前後]の|とは|なぜ|どう"
-    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ|[≠!<>〜~+=]"
+    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ|[≠!<>〜~+=]|[a-z\d]-(?![a-z\d])"
     r"|\b(?:not|no|without|except|excluding|other|neither|nor|never|more|less|fewer|over|under|above|below|than|since"
     r"|before|after|at|per|each|why|when|if|top|only|have|has|had|with)\b|n't\b"
 )
 _NO_MEASURE = re.compile(
     r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|計"
     r"|\b(?:no|id|rank|priority|version|ver|rev|code|total)\b"
-)
-_TOTAL = re.compile(
-    r"\W*(?:(?:総|小|中|累|合|総合|支出合|収入合)計(?:金?額|値|件数)?|計|平均|(?:sub|grand)?total)\W*(?:税[込抜])?\W*",
-    re.IGNORECASE,
 )
 _FIGURE = re.compile(
     r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,4}|%)"
@@ -123,7 +119,7 @@ class TableOfPage:
             return None
         paths = column_names([Row(cells) for cells in rows[:count]])
         columns = tuple(path.rpartition(" > ")[2] for path in paths)
-        body = tuple(row for row in rows[count:] if any(row) and not any(map(_is_total, row)))
+        body = tuple(row for row in rows[count:] if any(row) and not any(map(is_total, row)))
         return cls(columns, body, (*(block["section"] or ()), *names), beginning)
 
 
@@ -170,7 +166,7 @@ class RowsAsked:
         if named is None or len(rows) < _LEAST_ROWS or not self._is_accounted_for(table, named, table.beginning):
             return None
         chosen = [row for row in rows if all(row[place] in values for place, values in named.items())]
-        is_asked = len(chosen) == 1 or self._is_accounted_for(table, named)
+        is_asked = self._is_accounted_for(table, named)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
         if extremes and _COUNT_ASKED.search(self.text):
             return None
@@ -183,9 +179,7 @@ class RowsAsked:
             return None
         terms = ", ".join(f"{columns[place]}: {' / '.join(values)}" for place, values in named.items())
         if _SUM_ASKED.search(self.text):
-            column = self._summed(columns)
-            total = _sum([row[column] for row in chosen]) if column is not None and not counted else ""
-            return _selection(columns, chosen, column, f"{total} ({columns[column or 0]}, {terms})") if total else None
+            return None if counted else self._totalled(columns, chosen, terms)
         if counted:
             said = f"{len(chosen)}{'件' if is_japanese(self.text) else ''} ({terms})"
             return _selection(columns, chosen, None, said) if self._counts_rows(columns, chosen, counted) else None
@@ -205,15 +199,10 @@ class RowsAsked:
             name = fold_name(column)
             for value in {row[place] for row in table.rows if row[place]}:
                 word = fold_name(value)
-                if (
-                    word
-                    and name
-                    and word in self.text
-                    and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN)
-                    and not re.search(rf"{re.escape(word)}[.,]\d", self.text)
-                ):
+                is_there = word in self.text and not re.search(rf"{re.escape(word)}(?:[.,]\d|%)", self.text)
+                if word and name and is_there and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN):
                     behind.setdefault(value, set()).add(place)
-                is_word = len(word) > 1 and word in rest and is_named(rest, word) and not _is_verb(rest, word)
+                is_word = len(word) > 1 and is_there and is_named(rest, word) and not _is_verb(rest, word)
                 is_word = is_word and word not in _COMMON and not is_named(names, word)
                 if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
                     words.setdefault(value, set()).add(place)
@@ -229,7 +218,8 @@ class RowsAsked:
             others = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
             if any(is_named(other, word) for other in others):
                 return None  # a cell of several values, or with a note
-            if self._is_said_of_another(word, place, table.columns):
+            dates = [each for each in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(each) == _day(value)]
+            if any(self._is_said_of_another(each, place, table.columns) for each in {word, *dates}):
                 return None
             named.setdefault(place, []).append(value)
         if any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values()):
@@ -344,6 +334,16 @@ class RowsAsked:
         best = (min if sign in _LEAST else max)(known)
         return _selection(columns, [row for row, value in zip(rows, values, strict=True) if value == best], measured[0])
 
+    def _totalled(self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], terms: str) -> Selection | None:
+        """The rows with the sum of the column that is asked for."""
+        column = self._summed(columns)
+        total = "" if column is None else _sum([row[column] for row in rows])
+        return (
+            _selection(columns, rows, column, f"{total} ({columns[column]}, {terms})")
+            if column is not None and total
+            else None
+        )
+
     def _summed(self, columns: Sequence[str]) -> int | None:
         """The only column that stands right before or behind the word for a sum."""
         form = _SUM_ASKED.pattern
@@ -373,10 +373,6 @@ class RowsAsked:
         alike = [place for place, column in enumerate(columns) if noun and fold_name(column).startswith(noun)]
         things = named or alike
         return all(len({row[place] for row in rows if row[place]}) == len(rows) for place in things)
-
-
-def _is_total(cell: str) -> bool:
-    return _TOTAL.fullmatch("".join(unicodedata.normalize("NFKC", cell).split())) is not None
 
 
 def _is_verb(text: str, word: str) -> bool:
@@ -454,13 +450,21 @@ def told_rows(
         Sentences that cite passages by their number, from 1, and the ids of these passages in that order; none where a
         row is found in no passage.
     """
-    lines = {each["chunk_id"]: each["text"].splitlines() for each in passages}
+    held_by = [(each["chunk_id"], [(line, _parts(line)) for line in each["text"].splitlines()]) for each in passages]
     texts = [_row_text(row) for row in selection.rows]
     fitting = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
     ids: list[str] = []
     sentences: list[Sentence] = []
     for text, cells in zip(texts[:fitting], selection.cells, strict=False):
-        held = next(((chunk_id, quote) for chunk_id in lines if (quote := _quote(lines[chunk_id], cells))), None)
+        held = next(
+            (
+                (chunk_id, quote)
+                for is_wide in (False, True)
+                for chunk_id, lines in held_by
+                if (quote := _quote(lines, cells, is_wide))
+            ),
+            None,
+        )
         if held is None:
             return (), []
         ids += [held[0]] if held[0] not in ids else []
@@ -473,17 +477,22 @@ def told_rows(
     return tuple(sentences), ids
 
 
-def _quote(lines: Sequence[str], cells: Sequence[str]) -> str:
+def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide: bool) -> str:
     """The lines of a passage that hold a row: one, or of a wide row, which may go on in the next passage, one a cell;
     empty where none do.
     """
     shown = [cell for cell in dict.fromkeys(cells) if 0 < len(cell) <= _WHOLE_CHARS]
-    parts = [_parts(line) for line in lines]
-    for length in (1, *range(2, len(set(cells)) + 1)):
-        wanted = set(shown if length == 1 else shown[: max(_LEAST_CELLS, length - 1)])
-        for start in range(len(lines) - length + 1):
-            if shown and wanted <= set().union(*parts[start : start + length]):
-                return cut("\n".join(lines[start : start + length]))
+    if not shown:
+        return ""
+    if not is_wide:
+        return next((cut(line) for line, parts in lines if parts.issuperset(shown)), "")
+    starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown[0] in parts]
+    for start in starts:
+        window = [*takewhile(lambda each: _CELL not in each[0], lines[start : start + len(set(cells))])]
+        for length in range(2, len(window) + 1):
+            held = set[str]().union(*(parts for _, parts in window[:length]))
+            if held.issuperset(shown[: max(_LEAST_CELLS, length - 1)]):
+                return cut("\n".join(line for line, _ in window[:length]))
     return ""
 
 
