@@ -168,6 +168,37 @@ class Reranker(Protocol):
 
 
 @dataclass(frozen=True)
+class PlacedStatement:
+    """A statement of a document, with what it stands under.
+
+    Attributes:
+        text: What is said.
+        place: Names of the document and of the part of it.
+        context: Headings, or names of columns, above it.
+    """
+
+    text: str
+    place: str = ""
+    context: str = ""
+
+
+class AnswerScorer(Protocol):
+    """Tells how surely statements answer a question, by reading each together with the question."""
+
+    def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+        """Score statements.
+
+        Returns:
+            float32 array of shape `(len(statements),)`: the logarithm of how much likelier a statement is to answer
+            than that none does.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
 class Turn:
     """An earlier question of a conversation.
 

@@ -40,8 +40,16 @@ def holds_answer(text: str, question: Question) -> bool:
     nor `no` in `nothing`, but 2 stands in ①2, and a date behind the number of its item. Numbers are the same with and
     without marks of thousands, words with the s of the plural.
     """
+    return share_held(text, question) >= 1
+
+
+def share_held(text: str, question: Question) -> float:
+    """Share of the groups of a right answer that the beginning of a text holds, see `holds_answer`; 1 where the
+    question has none.
+    """
     beginning = _folded(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
-    return all(any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains)
+    held = [any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains]
+    return sum(held) / len(held) if held else 1.0
 
 
 def judge_answer(question: Question, answer: Answer, target: Target) -> dict[str, float]:

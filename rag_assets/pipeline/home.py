@@ -9,7 +9,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   snapshots/     published versions                (rag_assets.store.snapshots)
   published/     their tables, for other programs  (rag_assets.store.published_tables)
   learned/       what was learned on the collection (rag_assets.training.adoption)
-  models/        the embedder, exported once
+  models/        the embedder and what scores answers, exported once
   state.db       answers and calls of language models, batches, rates, budget (rag_assets.models.accounts.database)
   state.id       names it to the PostgreSQL database that takes the place of state.db
   sources.json   sources named on the command line
@@ -48,7 +48,7 @@ from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from rag_assets.contracts.ports import Embedder
+    from rag_assets.contracts.ports import AnswerScorer, Embedder
     from rag_assets.models.accounts.answers import AnswerStore
     from rag_assets.models.accounts.database import StateDatabase
     from rag_assets.models.accounts.ledger import Ledger
@@ -118,6 +118,15 @@ class Home:
 
         chosen, route = self.settings.embedding, self.options.embeddings_route
         return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models", route)
+
+    @property
+    def answer_scorer(self) -> "AnswerScorer":
+        """Tells which statements answer a question, whatever the embedder; the model is read at first use."""
+        from rag_assets.models.embedding.answer_scorer import shared_scorer
+        from rag_assets.models.embedding.embedders import shared_e5
+
+        folder = (self.path / "models").resolve()
+        return shared_scorer(shared_e5(folder, self.settings.embedding.threads), folder)
 
     def sources(self) -> tuple[Source, ...]:
         """The sources of the settings and the registered ones."""

@@ -150,7 +150,7 @@ def knowledge_base(
         learned_ranking(home, snapshot),
     )
     language = opens(asked) if asked is not None else None
-    models = QueryModels(language, rewriter, reranker(home), trained_model(home, snapshot))
+    models = QueryModels(language, rewriter, reranker(home), trained_model(home, snapshot), home.answer_scorer)
     stored = StoredTables(home.lake, snapshot.tables)
     return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE
-from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
+from rag_assets.contracts.ports import AnswerScorer, Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     ENTITY_INDEX,
@@ -24,7 +24,6 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.ask.asking import Asking, Retrieval
-from rag_assets.query.ask.extracts import Similarity
 from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.quotes import COMPARES_LANGUAGES
 from rag_assets.query.ask.reader import ReaderOptions
@@ -99,12 +98,14 @@ class QueryModels:
         rewriter: Rewrites in mode `rewrite`; None for the trained model, the language model, or rules without either.
         reranker: Orders the first passages of every search anew, or None.
         trained: A model trained to rewrite for this collection, or None.
+        scorer: Tells which statements answer, where no language model writes; None goes by words alone.
     """
 
     language: LanguageModel | None = None
     rewriter: Rewriter | None = None
     reranker: Reranker | None = None
     trained: TrainedModel | None = None
+    scorer: AnswerScorer | None = None
 
 
 _NO_MODELS = QueryModels()
@@ -140,6 +141,7 @@ class KnowledgeBase:
         self._embedder = embedder
         self._options = options
         self._reranker = models.reranker
+        self._scorer = models.scorer
         self._stored = stored
         self._knowledge = Knowledge(stored) if stored is not None else None
         planner = Planner(embedder, self._knowledge, models.language)
@@ -375,13 +377,13 @@ class KnowledgeBase:
         retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
         reader, reports = self._options.reader, self._options.reports
 
-        def find(text: str) -> tuple[tuple[Hit, ...], Similarity | None]:
+        def find(text: str) -> tuple[Hit, ...]:
             part_vector = self._embedded(text, searched.mode, trace)
             _, found = self._retrieve(text, part_vector, searched, modes, trace)
-            return self._hits(found[: parameters.k], trace), self._similarity(part_vector)
+            return self._hits(found[: parameters.k], trace)
 
         asking = Asking(
-            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, self._similarity(vector)),
+            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, self._scorer),
             self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None,
         )
         yield from asking.events(retrieval, trace, live=live)
@@ -402,12 +404,6 @@ class KnowledgeBase:
         vector: NDArray[np.float32] = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
         trace.add("embed", began, 1)
         return vector
-
-    def _similarity(self, vector: NDArray[np.float32] | None) -> Similarity | None:
-        """Cosines of a question's vector with those of texts; None without a vector."""
-        if vector is None:
-            return None
-        return lambda texts: (self._embedder.embed(texts, EmbeddingKind.PASSAGE) @ vector).tolist()
 
     def _meaning(self, quote: str, sentence: str) -> float:
         """Cosine of two texts."""

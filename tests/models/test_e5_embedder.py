@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import unicodedata
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,14 @@ from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding import embedders
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
-from rag_assets.models.embedding.embedders import E5Embedder, ensure_files, load_embedder, slices
+from rag_assets.models.embedding.embedders import (
+    E5Embedder,
+    ExportedFiles,
+    ensure_answer_files,
+    ensure_files,
+    load_embedder,
+    slices,
+)
 
 PASSAGES = [
     "本書は、取引単体テストの実施方法について定める。",
@@ -211,12 +219,12 @@ def test_slices_keep_order_and_bounds() -> None:
 
 def test_a_fork_opens_a_session_of_its_own(embedder: E5Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = embedder.embed(QUERIES, EmbeddingKind.QUERY)
-    before = embedder._session
+    before = embedder._model._session
     monkeypatch.setattr(os, "getpid", lambda: -1)
     np.testing.assert_array_equal(embedder.embed(QUERIES, EmbeddingKind.QUERY), expected)
     assert before is not None
-    assert embedder._session is not None
-    assert embedder._session[1] is not before[1]
+    assert embedder._model._session is not None
+    assert embedder._model._session[1] is not before[1]
 
 
 def _export(folder: str) -> str:
@@ -233,20 +241,24 @@ def test_processes_that_race_leave_one_whole_export(tmp_path: Path, cache_folder
     files = ensure_files(tmp_path, Precision.INT8)
     assert set(names) == {files.model.name}
     kept = _contents(tmp_path)
-    assert set(kept) == {files.model.name, files.tokenizer.name, files.manifest.name}
+    answers = ensure_answer_files(tmp_path, Precision.INT8)
+    assert set(kept) == {path.name for each in (files, answers) for path in (*each.files, each.manifest)}
     assert kept.items() <= _contents(cache_folder).items()
 
 
-@pytest.mark.parametrize("damaged", ["model", "tokenizer", "manifest"])
-def test_a_damaged_file_is_written_again(damaged: str, tmp_path: Path, cache_folder: Path) -> None:
-    good = ensure_files(cache_folder, Precision.INT8)
-    for path in (good.model, good.tokenizer, good.manifest):
+@pytest.mark.parametrize("ensure", [ensure_files, ensure_answer_files])
+@pytest.mark.parametrize("damaged", [0, 1, -1], ids=["model", "tokenizer or manifest", "manifest"])
+def test_a_damaged_file_is_written_again(
+    damaged: int, ensure: Callable[[Path, Precision], ExportedFiles], tmp_path: Path, cache_folder: Path
+) -> None:
+    good = ensure(cache_folder, Precision.INT8)
+    every = [*good.files, good.manifest]
+    for path in every:
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    path = tmp_path / getattr(good, damaged).name
+    path = tmp_path / every[damaged].name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    files = ensure_files(tmp_path, Precision.INT8)
-    assert files.complete()
-    assert path.read_bytes() == getattr(good, damaged).read_bytes()
+    assert ensure(tmp_path, Precision.INT8).complete()
+    assert path.read_bytes() == every[damaged].read_bytes()
 
 
 def test_complete_files_are_not_written_again(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,4 +310,4 @@ def test_importing_the_module_loads_no_heavy_library() -> None:
 def test_counting_tokens_opens_no_session(cache_folder: Path) -> None:
     counting = E5Embedder(cache_folder)
     assert counting.count_tokens(["x"]) == [1]
-    assert counting._session is None
+    assert counting._model._session is None

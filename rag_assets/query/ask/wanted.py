@@ -8,7 +8,6 @@ What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 import re
 import unicodedata
 from dataclasses import dataclass
-from itertools import pairwise
 
 from rag_assets.query.ask.statements import ADDRESS, Statement, StatementKind
 from rag_assets.text.folding import fold_name
@@ -74,11 +73,6 @@ _DEFINITION_ASKED = re.compile(
     r"|\bwhat (?:is|are)\b|\bwhat does .* (?:mean|do)\b|\bmeaning of\b|\bdefin",
     re.IGNORECASE,
 )
-_DEFINITION = re.compile(
-    r"とは|を(?:いう|言う|い[うい]ます|意味[すし]|指[すし])|と(?:定義|呼[ぶび])|\b(?:means|refers? to|defined as)\b",
-    re.IGNORECASE,
-)
-_DEFINED_IN_WORDS = 1.5
 _ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
 _SUBJECT = re.compile(  # what a sentence says something of
     r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*|[①-⑳]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
@@ -194,25 +188,14 @@ class AnswerTraits:
             _defined(question),
         )
 
-    def labelled(self, statement: Statement) -> bool:
-        """Whether a statement has a value under the very label that is asked for."""
-        return any(
-            value.strip() and not NOTHING.fullmatch(value) and self.is_asked(label)
-            for label, value in _labels(statement)
-        )
-
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(each, name) for each in self.attributes)
 
-    def defines(self, statement: Statement) -> float:
-        """1 where something is to be explained, and a statement says what it is, does or means; more where it says so
-        in the words of a definition; else 0.
-        """
-        if not any(_ends_with_word(each, name) for each in self.defined for name in _subjects(statement)):
-            return 0.0
-        return _DEFINED_IN_WORDS if _DEFINITION.search(statement.text) else 1.0
+    def defines(self, statement: Statement) -> bool:
+        """Whether something is to be explained, and a statement says what it is, does or means."""
+        return any(_ends_with_word(each, name) for each in self.defined for name in _subjects(statement))
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
@@ -288,14 +271,6 @@ def is_named(folded: str, name: str) -> bool:
     place = folded.find(name)
     end = place + len(name)
     return place >= 0 and _begins_word(folded, place) and not _WORD_SIGN.match(folded, end)
-
-
-def _labels(statement: Statement) -> list[tuple[str, str]]:
-    """Labels of a statement with their values: headers of its row; of a row without them, each cell with the next."""
-    if any(header for header, _ in statement.cells):
-        return [cell for cell in statement.cells if cell[0]]
-    values = [value for _, value in statement.cells]
-    return list(pairwise(values)) if statement.kind is StatementKind.ROW else []
 
 
 def _has(said: re.Pattern[str], labelled: re.Pattern[str], statement: Statement) -> bool:

@@ -1,0 +1,65 @@
+"""Tells how surely statements answer a question: multilingual-e5-small as a cross-encoder.
+
+Question, statement and what the statement stands under are read together; the model's weights are those of the
+embedder, changed by an adapter that comes with the package (`answers.npz`). It was trained to choose, among statements
+of a document, those that answer, or none: softmax over the statements and a fixed score of 0 for none of them, so that
+a score is the logarithm of how much likelier a statement is than that none answers.
+[Benchmarks](../../../docs/benchmarks.md) say on what, and what it gives on documents it has not seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.ports import PlacedStatement
+from rag_assets.models.embedding.e5_weights import Precision
+from rag_assets.models.embedding.embedders import BEGIN_ID, END_ID, E5Embedder, ExportedModel, ensure_answer_files
+
+_QUESTION_TOKENS = 64
+_STATEMENT_TOKENS = 160
+_PLACE_TOKENS = 32
+_CONTEXT_TOKENS = 64
+
+
+class E5AnswerScorer:
+    """Scores statements in onnxruntime. Every one is a run of its own, so that its score depends on no other; several
+    run at once. Safe to use from several threads.
+
+    Args:
+        tokens: Reads texts into tokens.
+        cache_folder: Folder of the exported model; it is written at first use, when missing.
+        precision: Arithmetic of the matrix products.
+    """
+
+    def __init__(self, tokens: E5Embedder, cache_folder: Path, precision: Precision = Precision.INT8) -> None:
+        self._tokens = tokens
+        self._model = ExportedModel(lambda: ensure_answer_files(cache_folder, precision).model)
+
+    def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+        """How surely each statement answers; see `AnswerScorer.score`."""
+        if not statements:
+            return np.empty(0, np.float32)
+        self._model.opened()
+        with ThreadPoolExecutor(self._tokens.threads, "score") as executor:
+            runs = executor.map(self._model.run, self._inputs(question, statements))
+            return np.concatenate(list(runs)).astype(np.float32)
+
+    def _inputs(self, question: str, statements: Sequence[PlacedStatement]) -> Iterator[NDArray[np.int64]]:
+        """Token ids of the question with each statement, shape `(1, tokens)`."""
+        places = list(dict.fromkeys(part for each in statements for part in (each.place, each.context)))
+        prefix, asked, *read = self._tokens.content_ids(["query:", question, *(each.text for each in statements)])
+        ids_of = dict(zip(places, self._tokens.content_ids(places), strict=True))
+        head = [BEGIN_ID, *prefix, *asked[:_QUESTION_TOKENS], END_ID]
+        for each, ids in zip(statements, read, strict=True):
+            around = [*ids_of[each.place][:_PLACE_TOKENS], *ids_of[each.context][:_CONTEXT_TOKENS]]
+            yield np.array([[*head, *ids[:_STATEMENT_TOKENS], END_ID, *around, END_ID]], np.int64)
+
+
+@lru_cache(maxsize=1)
+def shared_scorer(tokens: E5Embedder, cache_folder: Path) -> E5AnswerScorer:
+    """One scorer for all knowledge bases of this process."""
+    return E5AnswerScorer(tokens, cache_folder)
