@@ -197,7 +197,7 @@ def collection(pack: Pack, name: str, home: Path, questions: Path) -> None:
     class Recorded(Home):
         answer_scorer = recorder
 
-    extracts.READ = READ
+    extracts.READ_TOGETHER = READ
     base = knowledge_base(Recorded(load_settings(home=home)))
     for question in read_questions(questions):
         recorder.read.clear()

@@ -204,6 +204,18 @@ def test_what_was_done_to_the_exported_embedder_is_seen(
         models.mkdir()
 
 
+def test_a_damaged_model_that_scores_answers_is_exported_anew(copied: Path, models_folder: Path) -> None:
+    models = copied / "home" / "models"
+    models.unlink()
+    shutil.copytree(models_folder, models)
+    (damaged,) = models.glob("*-answers-*.onnx")
+    good = damaged.read_bytes()
+    damaged.write_bytes(good[: len(good) // 2])
+    assert run(copied, "verify", "--repair").exit_code == 0
+    assert damaged.read_bytes() == good
+    assert json.loads(run(copied, "verify", "--json").stdout) == []
+
+
 def test_a_full_disk_is_said_in_one_line_and_the_next_run_goes_on(copied: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 40_000) as disk:
         shutil.copytree(copied / "home", disk / "home", symlinks=True)

@@ -12,7 +12,6 @@ from rag_assets.cli.console import open_home, say
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from rag_assets.contracts.ports import Embedder
     from rag_assets.pipeline.home import Home
     from rag_assets.serve.service import ServeOptions, Service
 
@@ -76,7 +75,7 @@ def serve_home(
     from rag_assets.contracts.exposure import check_exposure
 
     check_exposure(address, token)
-    threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
+    threading.Thread(target=_load_models, args=(home,), name="load-models", daemon=True).start()
     from rag_assets.pipeline.opening import published
     from rag_assets.serve.api.app import create_app
     from rag_assets.serve.api.server import ConnectionLimits, announce, open_socket, serve_app
@@ -88,13 +87,14 @@ def serve_home(
         serve_app(app, opened, limits, chosen.proxies)
 
 
-def _load_embedder(embedder: "Embedder") -> None:
-    """Load the model while other things are loaded: half of the time of a start."""
+def _load_models(home: "Home") -> None:
+    """Load the models while other things are loaded: half of the time of a start."""
     from rag_assets.contracts.errors import RagAssetsError
-    from rag_assets.contracts.ports import EmbeddingKind
+    from rag_assets.contracts.ports import EmbeddingKind, PlacedStatement
 
     with suppress(RagAssetsError):  # the first search tells of it
-        embedder.embed(["warm up"], EmbeddingKind.QUERY)
+        home.embedder.embed(["warm up"], EmbeddingKind.QUERY)
+        home.answer_scorer.score("warm up", [PlacedStatement("warm up")])
 
 
 def serve_options(home: "Home", host: str) -> "ServeOptions":

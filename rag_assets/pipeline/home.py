@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rag_assets.store.vectors.store import VectorStore
 
 _STATE_FILE = "state.db"
+MODELS = "models"  # folder of exported models
 
 
 class Home:
@@ -117,7 +118,7 @@ class Home:
         from rag_assets.models.embedding.embedders import load_embedder
 
         chosen, route = self.settings.embedding, self.options.embeddings_route
-        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models", route)
+        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / MODELS, route)
 
     @property
     def answer_scorer(self) -> "AnswerScorer":
@@ -125,7 +126,7 @@ class Home:
         from rag_assets.models.embedding.answer_scorer import shared_scorer
         from rag_assets.models.embedding.embedders import shared_e5
 
-        folder = (self.path / "models").resolve()
+        folder = (self.path / MODELS).resolve()
         return shared_scorer(shared_e5(folder, self.settings.embedding.threads), folder)
 
     def sources(self) -> tuple[Source, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import MODEL_CALLS
+from rag_assets.pipeline.home import MODELS
 from rag_assets.pipeline.instance import dagster_folder
 from rag_assets.pipeline.opening import LEARNED
 from rag_assets.pipeline.stored_settings import settings_file
@@ -66,6 +67,10 @@ class Repair:
             elif each.kind is DamageKind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
+        if any(each.place.startswith(f"{MODELS}/") for each in found):
+            from rag_assets.models.embedding.embedders import ensure_exports
+
+            ensure_exports(self._home.path / MODELS)
         if any(each.place.startswith(_ANSWER) for each in found):
             self._home.answers.drop(self._home.answers.damaged())
         lost = {Path(each.place).parent.name for each in found if each.place.startswith(f"lake/{MODEL_CALLS.name}/")}
@@ -179,7 +184,7 @@ class Repair:
         """Damage to exported models, which is found by itself where they are used."""
         from rag_assets.models.embedding.embedders import damaged_exports
 
-        folder = self._home.path / "models"
+        folder = self._home.path / MODELS
         for path in damaged_exports(folder):
             yield Damage(self._place(path), "its content is not what was written", "it is exported anew")
 

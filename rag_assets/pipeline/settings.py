@@ -125,7 +125,12 @@ class EmbeddingSettings(_Section):
     model: str = Field(
         "", description="Folder or hub name of the model (`sentence-transformers`), or its name there (`openai`)."
     )
-    threads: int = Field(0, ge=0, le=256, description="Threads of the embedder; 0 takes the number of processors.")
+    threads: int = Field(
+        0,
+        ge=0,
+        le=256,
+        description="Threads of the embedder and of what scores answers; 0 takes the number of processors.",
+    )
     base_url: _Address = Field("", description="Address of an embeddings endpoint, up to `/v1`; used by `openai`.")
     api_key: SecretStr | None = Field(
         None, description="Key of the endpoint; only from the environment, also `OPENAI_API_KEY`."

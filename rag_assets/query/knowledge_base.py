@@ -322,7 +322,7 @@ class KnowledgeBase:
             QueryError: As for `search`.
             BudgetError: A call may cost more than the budget allows.
             ModelError: The embedder or the reranker failed. A language model that fails is left out and named in the
-                answer.
+                answer; without what scores statements they are chosen by words.
             StoreError: A published file is gone.
         """
         mode = mode or self._options.defaults.ask_mode
@@ -378,8 +378,7 @@ class KnowledgeBase:
         reader, reports = self._options.reader, self._options.reports
 
         def find(text: str) -> tuple[Hit, ...]:
-            part_vector = self._embedded(text, searched.mode, trace)
-            _, found = self._retrieve(text, part_vector, searched, modes, trace)
+            _, found = self._retrieve(text, self._embedded(text, searched.mode, trace), searched, modes, trace)
             return self._hits(found[: parameters.k], trace)
 
         asking = Asking(

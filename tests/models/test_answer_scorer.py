@@ -11,7 +11,15 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import PlacedStatement
 from rag_assets.models.embedding import embedders
 from rag_assets.models.embedding.answer_scorer import E5AnswerScorer
-from rag_assets.models.embedding.e5_weights import Adapter, Precision, read_adapter, write_adapter
+from rag_assets.models.embedding.e5_export import export_model
+from rag_assets.models.embedding.e5_weights import (
+    Adapter,
+    Precision,
+    installed_path,
+    read_adapter,
+    read_weights,
+    write_adapter,
+)
 from rag_assets.models.embedding.embedders import E5Embedder
 
 QUESTIONS = {
@@ -86,7 +94,16 @@ def test_an_adapter_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read.change("l0.k") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no adapter"])
+def test_an_adapter_of_another_model_is_named(tmp_path: Path) -> None:
+    weights, head = read_weights(installed_path()), np.zeros(384, np.float32)
+    for name, rows in (("l0.none", 384), ("l0.q", 7)):
+        product = (np.zeros((rows, 2), np.float32), np.zeros((2, 384), np.float32))
+        adapter = Adapter({name: product}, head, np.zeros(1, np.float32))
+        with pytest.raises(ModelError, match=name):
+            export_model(weights, tmp_path / "model.onnx", Precision.INT8, adapter)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no adapter", b"\x93NUMPY\x01\x00"])
 def test_a_damaged_adapter_is_named(
     content: bytes, tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -246,10 +246,13 @@ def test_processes_that_race_leave_one_whole_export(tmp_path: Path, cache_folder
     assert kept.items() <= _contents(cache_folder).items()
 
 
-@pytest.mark.parametrize("ensure", [ensure_files, ensure_answer_files])
-@pytest.mark.parametrize("damaged", [0, 1, -1], ids=["model", "tokenizer or manifest", "manifest"])
+@pytest.mark.parametrize(
+    ("ensure", "damaged"),
+    [(ensure_files, 0), (ensure_files, 1), (ensure_files, 2), (ensure_answer_files, 0), (ensure_answer_files, 1)],
+    ids=["model", "tokenizer", "manifest", "answer model", "its manifest"],
+)
 def test_a_damaged_file_is_written_again(
-    damaged: int, ensure: Callable[[Path, Precision], ExportedFiles], tmp_path: Path, cache_folder: Path
+    ensure: Callable[[Path, Precision], ExportedFiles], damaged: int, tmp_path: Path, cache_folder: Path
 ) -> None:
     good = ensure(cache_folder, Precision.INT8)
     every = [*good.files, good.manifest]

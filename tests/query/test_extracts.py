@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import AnswerScorer, Embedder, EmbeddingKind, PlacedStatement
 from rag_assets.models.embedding.answer_scorer import E5AnswerScorer
 from rag_assets.models.embedding.embedders import E5Embedder
@@ -207,6 +208,29 @@ def test_the_surest_comes_first_of_those_that_share_words() -> None:
     assert first.text == "Sums of the total are computed by the program."
     assert answered
     assert not others  # that surely do not answer
+
+
+def test_without_a_scorer_words_choose_and_must_tell_more() -> None:
+    text = "有給休暇の申請は、取得する日の3日前までに行う。申請は部長が承認する。"
+    for question, sure in (
+        ("有給休暇の申請は何日前までに行いますか", True),
+        ("有給休暇の残り日数を確かめる画面は何日前から", False),
+    ):
+        (first, *_), answered = told.extracts([Ask(question)], [source(text)])
+        assert "3日前まで" in first.text
+        assert answered is sure
+
+
+def test_a_scorer_that_fails_leaves_the_choice_to_words(
+    sample_base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> NDArray[np.float32]:
+        raise ModelError("models/answers.onnx: the model cannot be exported: read-only")
+
+    monkeypatch.setattr(E5AnswerScorer, "score", fail)
+    answer = sample_base.ask("顧客登録で顧客名が重複したときのHTTPステータスコードは？")
+    assert "409" in answer.text
+    assert "chosen by words alone" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -597,9 +621,9 @@ def test_empty_cells_keep_their_place() -> None:
 
 
 def test_words_of_the_question_that_stand_where_its_document_begins_are_no_doubt() -> None:
-    question, passage = "下水熱利用可能性簡易検討ツールの灯油の係数の初期値", source("項目: 灯油の係数\n初期値: 2.49")
+    question, passage = "下水熱利用可能性簡易検討ツール取扱説明書の灯油の係数の初期値", source("灯油の係数: 2.49")
     begun = replace(passage, beginning="下水熱利用可能性簡易検討ツール\n取扱説明書")
-    assert extracts([Ask(question)], [begun])[1]
+    assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
 
 
 def test_a_year_in_the_name_of_the_file_is_no_doubt() -> None:

@@ -37,7 +37,7 @@ class E5AnswerScorer:
 
     def __init__(self, tokens: E5Embedder, cache_folder: Path, precision: Precision = Precision.INT8) -> None:
         self._tokens = tokens
-        self._model = ExportedModel(lambda: ensure_answer_files(cache_folder, precision).model)
+        self._model = ExportedModel("answer scorer", lambda: ensure_answer_files(cache_folder, precision).model)
 
     def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
         """How surely each statement answers; see `AnswerScorer.score`."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from rag_assets.contracts.errors import ModelError
 from rag_assets.models.embedding.e5_weights import (
     BLOCK_WEIGHTS,
     Adapter,
@@ -49,6 +50,8 @@ def export_model(weights: E5Weights, path: Path, precision: Precision, adapter: 
     shape `(1, hidden)` and unit length: the mean over the last layer's tokens; with an adapter it is `score`, float32
     of shape `(1, 1)`, the adapter's linear map of that mean.
     """
+    if adapter is not None and (wrong := [name for name in adapter.products if f"{name}.w" not in weights.entries]):
+        raise ModelError(f"adapter: the model has no matrices named {', '.join(wrong[:3])}")
     graph = _Graph(weights, precision, adapter)
     state = graph.embeddings()
     for layer in range(weights.layers):
@@ -155,7 +158,10 @@ class _Graph:
         if self._precision is Precision.INT8 and names[0] in _BLOCKWISE and changes[0] is None:
             return self._blockwise_product(stored[0], state, bias, output)
         parts = [each.dequantized() for each in stored]
-        parts = [part if change is None else part + change for part, change in zip(parts, changes, strict=True)]
+        for place, change in enumerate(changes):
+            if change is not None and change.shape != parts[place].shape:
+                raise ModelError(f"adapter: {names[place]} has shape {change.shape}, the model {parts[place].shape}")
+            parts[place] = parts[place] if change is None else parts[place] + change
         matrix = np.concatenate(parts).T
         if self._precision is Precision.FLOAT32:
             product = self.node("MatMul", [state, self.constant(output + ".weights", matrix)], output + ".product")

@@ -11,6 +11,7 @@ import itertools
 import mmap
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -214,7 +215,7 @@ def read_adapter(path: Path) -> Adapter:
         names = [name.removesuffix(".up") for name in arrays if name.endswith(".up")]
         products = {name: (arrays[f"{name}.up"], arrays[f"{name}.down"]) for name in names}
         return Adapter(products, arrays["head"], arrays["bias"])
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise ModelError(f"{path}: not a readable adapter: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""Embedders and their tokenizers, and the one function that chooses among them.
+"""Embedders and their tokenizers, the one function that chooses among them, and the files of exported models.
 
 The exported files of the product's own, multilingual-e5-small, lie in a cache folder: written once, checked at every
 load. They are written under a temporary name and put in place in one step, with a manifest of checksums last. Two
@@ -51,9 +51,8 @@ _SLICE_TEXTS = 1_024
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
-# Raise it when the adapter changes: the file in the cache folder is named by it.
-ANSWERS_VERSION = 1
 _ADAPTER = Path(__file__).with_name("answers.npz")
+_exporting = threading.RLock()  # one at a time: each takes half a gigabyte
 _MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
 
 _logger = logging.getLogger(__name__)
@@ -96,7 +95,7 @@ class ExportedFiles:
             sums = {path.name: _replace(path, write) for path, write in zip(self.files, writers, strict=True)}
             _replace(self.manifest, lambda path: path.write_text(json.dumps(sums), encoding="utf-8"))
         except OSError as error:
-            raise ModelError(f"{self.model.parent}: the model cannot be exported: {error}") from error
+            raise ModelError(f"{self.model}: the model cannot be exported: {error}") from error
         _logger.info("exported %s in %.1f s", self.model.name, time.monotonic() - started)
 
 
@@ -117,11 +116,12 @@ class ExportedModel:
     """An exported model, opened when it first runs; a fork opens it anew. Safe to use from several threads.
 
     Args:
+        name: What it is, for errors.
         path: Finds the model, or writes it.
     """
 
-    def __init__(self, path: Callable[[], Path]) -> None:
-        self._path = path
+    def __init__(self, name: str, path: Callable[[], Path]) -> None:
+        self._name, self._path = name, path
         self._lock = threading.Lock()
         self._session: tuple[int, _Session] | None = None
 
@@ -142,7 +142,7 @@ class ExportedModel:
         try:
             output: NDArray[np.float32] = self.opened().run(None, {"input_ids": ids})[0][0]
         except (state.Fail, state.RuntimeException, state.InvalidArgument) as error:
-            raise ModelError(f"embedder: {ids.size} tokens could not be read: {error}") from error
+            raise ModelError(f"{self._name}: {ids.size} tokens could not be read: {error}") from error
         return output
 
     def opened(self) -> _Session:
@@ -173,7 +173,7 @@ class E5Embedder:
         self._precision = precision
         self._lock = threading.RLock()
         self._exported: tuple[ExportedFiles, _RustTokenizer] | None = None
-        self._model = ExportedModel(lambda: self._load_files()[0].model)
+        self._model = ExportedModel("embedder", lambda: self._load_files()[0].model)
 
     @cached_property
     def name(self) -> str:
@@ -325,16 +325,17 @@ def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     """
     stem = cache_folder / export_name(precision).replace("/", "-")
     files = ExportedFiles((_beside(stem, _MODEL), _beside(stem, _TOKENIZER)), _beside(stem, _MANIFEST))
-    if files.complete():
-        return files
-    from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
+    with _exporting:
+        if not files.complete():
+            from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
 
-    weights = read_weights(installed_path())
-    files.write(
-        lambda path: export_model(weights, path, precision),
-        lambda path: export_tokenizer(weights.vocabulary, path),
-    )
-    ensure_answer_files(cache_folder, precision)
+            weights = read_weights(installed_path())
+            files.write(
+                lambda path: export_model(weights, path, precision),
+                lambda path: export_tokenizer(weights.vocabulary, path),
+            )
+    if not _answer_files(cache_folder, precision).manifest.exists() and os.access(cache_folder, os.W_OK):
+        ensure_answer_files(cache_folder, precision)
     return files
 
 
@@ -344,14 +345,30 @@ def ensure_answer_files(cache_folder: Path, precision: Precision) -> ExportedFil
     Raises:
         ModelError: As for `ensure_files`.
     """
-    stem = cache_folder / f"{export_name(precision)}-answers-{ANSWERS_VERSION}".replace("/", "-")
-    files = ExportedFiles((_beside(stem, _MODEL),), _beside(stem, _MANIFEST))
-    if not files.complete():
-        from rag_assets.models.embedding.e5_export import export_model
+    files = _answer_files(cache_folder, precision)
+    with _exporting:
+        if not files.complete():
+            from rag_assets.models.embedding.e5_export import export_model
 
-        weights, adapter = read_weights(installed_path()), read_adapter(_ADAPTER)
-        files.write(lambda path: export_model(weights, path, precision, adapter))
+            weights, adapter = read_weights(installed_path()), read_adapter(_ADAPTER)
+            files.write(lambda path: export_model(weights, path, precision, adapter))
     return files
+
+
+def ensure_exports(cache_folder: Path, precision: Precision = Precision.INT8) -> None:
+    """Write what is missing or damaged of all exported files.
+
+    Raises:
+        ModelError: As for `ensure_files`.
+    """
+    ensure_files(cache_folder, precision)
+    ensure_answer_files(cache_folder, precision)
+
+
+def _answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
+    """Where the model that scores answers lies; the digest of its adapter is part of the name."""
+    stem = cache_folder / f"{export_name(precision)}-answers-{_sha256(_ADAPTER)[:8]}".replace("/", "-")
+    return ExportedFiles((_beside(stem, _MODEL),), _beside(stem, _MANIFEST))
 
 
 def _beside(stem: Path, ending: str) -> Path:

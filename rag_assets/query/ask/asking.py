@@ -17,6 +17,7 @@ passages ──► nothing found ───────────────�
 What stays out: how passages are found (`rag_assets.query.search.modes`).
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -89,6 +90,9 @@ class _Page(NamedTuple):
     document_id: str
     number: int
     name: str
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -301,7 +305,13 @@ class Asking:
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(asks or [Ask(retrieval.question, context, earlier=earlier)], sources, self.scorer)
+        asks = asks or [Ask(retrieval.question, context, earlier=earlier)]
+        try:
+            sentences, answers = extracts(asks, sources, self.scorer)
+        except ModelError as error:
+            _log.warning("statements are chosen by words alone: %s", error)
+            trace.add("quote", began, 0, texts=(f"failed: {error}",))
+            sentences, answers = extracts(asks, sources)
         trace.add("quote", began, len(sentences))
         said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
         return _AnswerParts(said, sources, near=not answers)

@@ -72,12 +72,13 @@ _ROW_CHARS = 200
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
 _LEAST_ANSWER = 10  # characters of a cell that answers another
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
-_LEAST_ANSWERS = -2.0  # of how surely it answers
+_UNREAD = -1.0  # how surely a statement answers that was not read: what words tell must be more then
+_LEAST_LOG_ODDS = -2.0  # of how surely it answers
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
-READ = 16  # statements that are read together with the question
+READ_TOGETHER = 16  # statements that are read together with the question
 _PLACE_CHARS = 80  # of the place of one
 _CONTEXT_CHARS = 120  # of what it stands under, the last ones
-_ANSWERS = 0.1  # weight of how surely one answers
+_LOG_ODDS = 0.1  # weight of how surely one answers, by the model
 _COVERED = 1.3  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
@@ -98,7 +99,7 @@ _CONTEXT = 1.0  # weight of all terms of the context beside those of the questio
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _DEFINES = 0.4  # added where something is to be explained, and a statement says what it is
-_SURE_ANSWERS = 0.1  # weight of how surely the best statement answers
+_SURE_LOG_ODDS = 0.1  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
@@ -146,7 +147,7 @@ class _Candidate:
     above: frozenset[str]
     named: frozenset[str]
     continued: tuple[tuple[Source, str], ...] = ()  # of a list, the items that the next passages go on with
-    answers: float = 0.0
+    log_odds: float = _UNREAD
 
 
 @dataclass(frozen=True)
@@ -345,14 +346,14 @@ def _ranked(
         for each in candidates
         if each.statement.kind is not StatementKind.HEADING and asked.share(each.own | each.above) > 0
     ]
-    best = sorted(scored, key=lambda pair: -pair[0])[:READ]
+    best = sorted(scored, key=lambda pair: -pair[0])[:READ_TOGETHER]
     if scorer is None or not best:
         return best
-    answers = scorer.score(asked.text, [_placed(each, asked) for _, each in best]).tolist()
-    most = max(answers)
+    log_odds = scorer.score(asked.text, [_placed(each, asked) for _, each in best]).tolist()
+    most = max(log_odds)
     rescored = [
-        (score - _ANSWERS * (most - surely), replace(each, answers=surely))
-        for (score, each), surely in zip(best, answers, strict=True)
+        (score - _LOG_ODDS * (most - found), replace(each, log_odds=found))
+        for (score, each), found in zip(best, log_odds, strict=True)
     ]
     return sorted(rescored, key=lambda pair: -pair[0])
 
@@ -401,7 +402,7 @@ def _best_candidates(
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
-        if said and each.answers < _LEAST_ANSWERS and not asked.wanted.several and not asked.leads(each.statement):
+        if said and each.log_odds < _LEAST_LOG_ODDS and not asked.wanted.several and not asked.leads(each.statement):
             continue
         sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
         length = len(_text(each.statement, asked))
@@ -518,7 +519,7 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
-        + _SURE_ANSWERS * best.answers
+        + _SURE_LOG_ODDS * best.log_odds
         + _SURE_LINKED * asked.leads(best.statement)
         + _STANDS * stands
         - _LACKING * lacks
