@@ -30,6 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import PlacedStatement, Turn
+from rag_assets.models.embedding.answer_scorer import input_ids
+from rag_assets.models.embedding.e5_export import BLOCKWISE
 from rag_assets.models.embedding.e5_weights import Adapter, E5Weights, installed_path, read_weights, write_adapter
 
 CANDIDATES = 10  # of a question of SQuAD
@@ -39,8 +41,6 @@ RANK, RATE, EPOCHS, BATCH = 32, 1e-3, 1.2, 64
 TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, REPLAYED = 3e-4, 2.0, 24, 300
 PARTIAL = 0.3  # weight of a question whose statements hold but a part of the answer
 DROPOUT, DECAY = 0.1, 0.01
-QUESTION, STATEMENT, PLACE, CONTEXT = 64, 160, 32, 64  # tokens, as `answer_scorer` cuts them
-PLAIN = frozenset({"l4.fo", "l5.fo"})  # kept in 4 bits by the export
 _END = re.compile(r"(?<=[。！？])(?![」』）)])|\n+|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 
 Labelled = tuple[PlacedStatement, float]
@@ -54,7 +54,7 @@ class Pack:
 
     def save(self, path: Path, cache_folder: Path) -> None:
         """Tokenize all texts and write them."""
-        from rag_assets.models.embedding.embedders import BEGIN_ID, END_ID, E5Embedder
+        from rag_assets.models.embedding.embedders import E5Embedder
 
         tokens = E5Embedder(cache_folder)
         places: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Pack:
             labels=np.array([row[5] for row in rows], np.float32),
             tokens=np.array([each for text in ids for each in text], np.int32),
             offsets=np.cumsum([0, *map(len, ids)]).astype(np.int64),
-            special=np.array([BEGIN_ID, END_ID, *prefix], np.int32),
+            prefix=np.array(prefix, np.int32),
         )
 
 
@@ -226,15 +226,12 @@ class Examples:
             self._tokens, self._offsets = stored["tokens"], stored["offsets"]
             self._rows, self.labels = stored["rows"], stored["labels"]
             self.names: list[str] = stored["names"].tolist()
-            self._special = stored["special"]
+            self._prefix: list[int] = stored["prefix"].tolist()
         self.bounds = np.searchsorted(self._rows[:, 0], np.arange(len(self.names) + 1))
 
-    def sequence(self, row: int) -> NDArray[np.int32]:
-        _, question, statement, place, context = self._rows[row].tolist()
-        begin, end, *prefix = self._special.tolist()
-        around = [*self._text(place, PLACE), *self._text(context, CONTEXT)]
-        asked, said = self._text(question, QUESTION), self._text(statement, STATEMENT)
-        return np.array([begin, *prefix, *asked, end, *said, end, *around, end], np.int32)
+    def sequence(self, row: int) -> NDArray[np.int64]:
+        """What the model reads of a row."""
+        return input_ids(self._prefix, *map(self._text, self._rows[row, 1:].tolist()))
 
     def rows(self, group: int, most: int, chance: np.random.Generator) -> NDArray[np.int64]:
         """Rows of a group; of more than so many, the best ones and some of the others."""
@@ -244,11 +241,9 @@ class Examples:
         best = rows[self.labels[rows] >= max(1e-6, self.labels[rows].max())][:6]
         return np.concatenate([best, chance.permutation(np.setdiff1d(rows, best))[: most - len(best)]])
 
-    def _text(self, text: int, most: int) -> NDArray[np.int32]:
-        cut: NDArray[np.int32] = self._tokens[
-            self._offsets[text] : min(self._offsets[text + 1], self._offsets[text] + most)
-        ]
-        return cut
+    def _text(self, text: int) -> list[int]:
+        ids: list[int] = self._tokens[self._offsets[text] : self._offsets[text + 1]].tolist()
+        return ids
 
 
 class Trainer:
@@ -273,7 +268,7 @@ class Trainer:
         }
         self.words = self._tensor(weights.matrix("emb.word", weights.hidden).dequantized())
         self.learned: dict[str, Any] = {"head": self.torch.randn(weights.hidden) * 0.02, "bias": self.torch.zeros(1)}
-        for name in set(names) - PLAIN:
+        for name in set(names) - BLOCKWISE:
             self.learned[f"{name}.down"] = self.torch.randn(RANK, columns[name]) / columns[name] ** 0.5
             self.learned[f"{name}.up"] = self.torch.zeros(len(self.fixed[f"{name}.w"]), RANK)
         self.learned = {name: each.to(self.device).requires_grad_() for name, each in sorted(self.learned.items())}
@@ -378,7 +373,7 @@ class Trainer:
     def _product(self, name: str, state: Any) -> Any:
         linear = self.torch.nn.functional.linear
         product = linear(state, self.fixed[f"{name}.w"], self.fixed[f"{name}.b"])
-        if name in PLAIN:
+        if name in BLOCKWISE:
             return product
         return product + linear(linear(state, self.learned[f"{name}.down"]), self.learned[f"{name}.up"])
 

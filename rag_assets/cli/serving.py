@@ -94,7 +94,8 @@ def _load_models(home: "Home") -> None:
 
     with suppress(RagAssetsError):  # the first search tells of it
         home.embedder.embed(["warm up"], EmbeddingKind.QUERY)
-        home.answer_scorer.score("warm up", [PlacedStatement("warm up")])
+        if home.language_model_name == "extractive":  # else it is wanted only where the model that writes fails
+            home.answer_scorer.score("warm up", [PlacedStatement("warm up")])
 
 
 def serve_options(home: "Home", host: str) -> "ServeOptions":

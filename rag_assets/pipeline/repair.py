@@ -55,7 +55,7 @@ class Repair:
         return found
 
     def mend(self, found: Sequence[Damage]) -> None:
-        """Restore what there are copies of and take away what is damaged; indexing computes it anew."""
+        """Restore what there are copies of, export models, and take away what is damaged; indexing computes it anew."""
         self._mend_sealed()
         elsewhere = {DamageKind.OTHER, DamageKind.PLACE, DamageKind.LEARNED}
         self._stores.set_aside([each for each in found if each.kind not in elsewhere], self._aside)
@@ -67,15 +67,15 @@ class Repair:
             elif each.kind is DamageKind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
-        if any(each.place.startswith(f"{MODELS}/") for each in found):
-            from rag_assets.models.embedding.embedders import ensure_exports
-
-            ensure_exports(self._home.path / MODELS)
         if any(each.place.startswith(_ANSWER) for each in found):
             self._home.answers.drop(self._home.answers.damaged())
         lost = {Path(each.place).parent.name for each in found if each.place.startswith(f"lake/{MODEL_CALLS.name}/")}
         for month in sorted(lost):
             self._home.ledger().restore(month)
+        if any(each.place.startswith(f"{MODELS}/") for each in found):
+            from rag_assets.models.embedding.embedders import ensure_exports
+
+            ensure_exports(self._home.path / MODELS)
 
     def settle(self) -> list[str]:
         """After indexing: drop earlier versions that stay broken; what was dropped, in words."""

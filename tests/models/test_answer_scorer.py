@@ -113,3 +113,18 @@ def test_a_damaged_adapter_is_named(
     broken = E5AnswerScorer(E5Embedder(models_folder), tmp_path / "models")
     with pytest.raises(ModelError, match=r"answers\.npz: not a readable adapter"):
         broken.score("q", [PlacedStatement("a")])
+
+
+@pytest.mark.parametrize("content", [None, b"no adapter"])
+def test_the_embedder_works_where_the_adapter_is_missing_or_damaged(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "answers.npz"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setattr(embedders, "_ADAPTER", path)
+    embedder = E5Embedder(tmp_path / "models")
+    assert embedder.count_tokens(["one"]) == [1]
+    assert "answers will be chosen by words alone" in caplog.text
+    with pytest.raises(ModelError, match=r"answers\.npz: not a readable adapter"):
+        E5AnswerScorer(embedder, tmp_path / "models").score("q", [PlacedStatement("a")])

@@ -50,13 +50,32 @@ class E5AnswerScorer:
 
     def _inputs(self, question: str, statements: Sequence[PlacedStatement]) -> Iterator[NDArray[np.int64]]:
         """Token ids of the question with each statement, shape `(1, tokens)`."""
-        places = list(dict.fromkeys(part for each in statements for part in (each.place, each.context)))
+        around = list(dict.fromkeys(part for each in statements for part in (each.place, each.context)))
         prefix, asked, *read = self._tokens.content_ids(["query:", question, *(each.text for each in statements)])
-        ids_of = dict(zip(places, self._tokens.content_ids(places), strict=True))
-        head = [BEGIN_ID, *prefix, *asked[:_QUESTION_TOKENS], END_ID]
+        ids_of = dict(zip(around, self._tokens.content_ids(around), strict=True))
         for each, ids in zip(statements, read, strict=True):
-            around = [*ids_of[each.place][:_PLACE_TOKENS], *ids_of[each.context][:_CONTEXT_TOKENS]]
-            yield np.array([[*head, *ids[:_STATEMENT_TOKENS], END_ID, *around, END_ID]], np.int64)
+            yield input_ids(prefix, asked, ids, ids_of[each.place], ids_of[each.context])[None]
+
+
+def input_ids(
+    prefix: Sequence[int],
+    question: Sequence[int],
+    statement: Sequence[int],
+    place: Sequence[int],
+    context: Sequence[int],
+) -> NDArray[np.int64]:
+    """What the model reads of a question and a statement: int64 of shape `(tokens,)`, each part cut to its length.
+
+    Args:
+        prefix: Token ids of `query:`; the other arguments are ids, too.
+        question: The question.
+        statement: The statement.
+        place: Where it stands.
+        context: What it stands under.
+    """
+    asked, said = question[:_QUESTION_TOKENS], statement[:_STATEMENT_TOKENS]
+    around = [*place[:_PLACE_TOKENS], *context[:_CONTEXT_TOKENS]]
+    return np.array([BEGIN_ID, *prefix, *asked, END_ID, *said, END_ID, *around, END_ID], np.int64)
 
 
 @lru_cache(maxsize=1)

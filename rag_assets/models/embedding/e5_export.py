@@ -40,7 +40,7 @@ _WEIGHT_LIMIT = 63
 # The activations of these reach far beyond those of the other layers, so one scale for a run loses most here: without
 # blocks the distance to the float32 vectors (1 - cosine, mean of 30 passages) is .0033, with these two .0016, with the
 # same product of all twelve layers .0010 at four fifths of the speed.
-_BLOCKWISE = frozenset({"l4.fo", "l5.fo"})
+BLOCKWISE = frozenset({"l4.fo", "l5.fo"})
 
 
 def export_model(weights: E5Weights, path: Path, precision: Precision, adapter: Adapter | None = None) -> None:
@@ -155,7 +155,7 @@ class _Graph:
         stored = [weights.matrix(name + ".w", columns) for name in names]
         bias = self.constant(output + ".bias", np.concatenate([weights.vector(name + ".b") for name in names]))
         changes = [self._adapter.change(name) if self._adapter is not None else None for name in names]
-        if self._precision is Precision.INT8 and names[0] in _BLOCKWISE and changes[0] is None:
+        if self._precision is Precision.INT8 and names[0] in BLOCKWISE and changes[0] is None:
             return self._blockwise_product(stored[0], state, bias, output)
         parts = [each.dequantized() for each in stored]
         for place, change in enumerate(changes):

@@ -318,7 +318,8 @@ def export_name(precision: Precision) -> str:
 
 def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     """Find the exported files of the embedder, or write them into a folder that is made when missing (some seconds,
-    once), with those that score answers: a folder that can later only be read then has both.
+    once), with the model that scores answers: a folder that can later only be read then has both. That this one cannot
+    be written is logged and hinders nothing.
 
     Raises:
         ModelError: The weights cannot be read or the files cannot be written.
@@ -334,8 +335,11 @@ def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
                 lambda path: export_model(weights, path, precision),
                 lambda path: export_tokenizer(weights.vocabulary, path),
             )
-    if not _answer_files(cache_folder, precision).manifest.exists() and os.access(cache_folder, os.W_OK):
-        ensure_answer_files(cache_folder, precision)
+    try:
+        if not _answer_files(cache_folder, precision).manifest.exists() and os.access(cache_folder, os.W_OK):
+            ensure_answer_files(cache_folder, precision)
+    except ModelError as error:
+        _logger.warning("answers will be chosen by words alone: %s", error)
     return files
 
 
@@ -367,7 +371,11 @@ def ensure_exports(cache_folder: Path, precision: Precision = Precision.INT8) ->
 
 def _answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     """Where the model that scores answers lies; the digest of its adapter is part of the name."""
-    stem = cache_folder / f"{export_name(precision)}-answers-{_sha256(_ADAPTER)[:8]}".replace("/", "-")
+    try:
+        digest = _sha256(_ADAPTER)[:8]
+    except OSError as error:
+        raise ModelError(f"{_ADAPTER}: not a readable adapter: {error}") from error
+    stem = cache_folder / f"{export_name(precision)}-answers-{digest}".replace("/", "-")
     return ExportedFiles((_beside(stem, _MODEL),), _beside(stem, _MANIFEST))
 
 
