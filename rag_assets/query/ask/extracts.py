@@ -20,7 +20,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, dropwhile, groupby
 from pathlib import PurePath
 
@@ -88,7 +87,6 @@ _OPPOSITE = 0.9  # of a score, for what holds where the condition of the questio
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
-_SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
@@ -98,16 +96,14 @@ _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like eac
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
-_DEFINES = 0.4  # added where something is to be explained, and a statement says what it is
 _SURE_LOG_ODDS = 0.1  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
+_SURE_RANK = 0.15  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE = 0.65  # from which a statement is taken for an answer, see `_sureness`
-_STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
-_HELD_SHARE = 0.7  # of the terms of quoted words, and of long ones, that the passages of the document must hold
-_LACKING_QUOTED = 0.5  # taken off where quoted words of the question stand nowhere in the passage
-_LACKING_WORD = 0.6  # taken off where a long word in katakana, which names a thing, stands nowhere in the document's
+_SURE = 0.58  # from which a statement is taken for an answer, see `_sureness`
+_HELD_SHARE = 0.7  # of the terms of quoted words, and of a long one, that the passages of the document must hold
+_LACKING_WORD = 0.4  # taken off where quoted words, or a long one in katakana, stand nowhere in those passages
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 1.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -158,11 +154,6 @@ class _WeightedQuestion:
     weights: Mapping[str, float]
     wanted: AnswerTraits
 
-    @cached_property
-    def quoted(self) -> list[frozenset[str]]:
-        """Terms of what the question quotes."""
-        return [terms for each in QUOTED.findall(self.text) if (terms := _terms(each))]
-
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
         return sum(weight for term, weight in self.weights.items() if term in terms)
@@ -184,14 +175,14 @@ class _WeightedQuestion:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
         if statement.kind is not StatementKind.CONNECTION or not self.wanted.link:
             return 0.0
-        start, end = map(self._names, statement.cells[0])
+        start, end = map(self.names, statement.cells[0])
         return max(start, _BACKWARD * end)
 
-    def _names(self, end: str) -> bool:
-        """Whether the question names an end of a connection, as it stands or by its terms."""
-        if (words := fold_name(end)) and words in fold_name(self.text):
+    def names(self, text: str) -> bool:
+        """Whether the question names a thing, as it stands or by its terms."""
+        if (words := fold_name(text)) and words in fold_name(self.text):
             return True
-        terms = _terms(end)
+        terms = _terms(text)
         return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
 
 
@@ -377,11 +368,8 @@ def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float
     score = asked.share(own | candidate.above | candidate.named)
     score += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
     score += _OWN * asked.share(candidate.own - candidate.named) + _KEYED * asked.keyed(statement)
-    score += _DEFINES * asked.wanted.defines(statement)
     if asked.repeats(candidate):
         score *= _OFF
-    if asked.wanted.spells_out(statement):
-        score *= _SPELLED_OUT
     if statement.kind is StatementKind.LIST and not asked.wanted.several:
         score *= _OFF
     if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(asked.text):
@@ -419,29 +407,45 @@ def _best_candidates(
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
-    codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
-    headers = [header for header, _ in best.statement.cells]
-    if not asked.wanted.several or not codes or not any(headers):
+    """Where several things are asked for, the rows of the page with what the question names of the best, a code, a
+    cell or its group, and what tells them apart.
+    """
+    statement = best.statement
+    headers = [header for header, _ in statement.cells]
+    if not asked.wanted.several or not any(headers):
         return []
+    codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
+    named = [part for part in _parts(statement) if asked.names(part) and asked.share(_terms(part)) > 0]
+    if not codes and not named:
+        return []
+    shared = max(named, key=lambda part: asked.share(_terms(part)), default="")
     rows = [
         each
         for each in candidates
         if each.source.page_id == best.source.page_id
-        and codes <= each.own
         and [header for header, _ in each.statement.cells] == headers
+        and (codes <= each.own if codes else shared in _parts(each.statement))
     ]
     rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
     if len(rows) < _LEAST_ROWS:
         return []
     columns = list(zip(*(each.statement.cells for each in rows), strict=True))
-    telling = [place for place, column in enumerate(columns) if len({value for _, value in column}) > 1]
-    told = [
-        replace(each, statement=replace(each.statement, cells=tuple(each.statement.cells[place] for place in telling)))
-        for each in rows
-    ]
+    values = [{value for _, value in column} for column in columns]
+    telling = [place for place, each in enumerate(values) if len(each) > 1 and not each <= {shared, ""}]
+    told = [replace(each, statement=_told(each.statement, telling, shared)) for each in rows]
     lengths = accumulate(len(_text(each.statement, asked)) for each in told)
     return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
+
+
+def _told(statement: Statement, places: Sequence[int], shared: str) -> Statement:
+    """A row with some of its cells, and without its group where all rows have that."""
+    group = "" if statement.group == shared else statement.group
+    return replace(statement, cells=tuple(statement.cells[place] for place in places), group=group)
+
+
+def _parts(statement: Statement) -> list[str]:
+    """The cells of a row, and those that head its group."""
+    return [*statement.group.split(_CELL), *(value for _, value in statement.cells)]
 
 
 def _completed(candidate: _Candidate) -> _Candidate:
@@ -508,22 +512,19 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
-    identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
-    stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in asked.quoted)
     years = set(_YEAR.findall(best.source.document_id))
+    identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     lacks = any(term not in held | years for term in identifiers)
-    lacks_quoted = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in asked.quoted)
-    long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
-    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in long_words)
+    words = map(_terms, (*QUOTED.findall(asked.text), *_LONG_WORD.findall(keywords(asked.text))))
+    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in words)
     covered = _covered(asked.text, best.source)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
         + _SURE_LOG_ODDS * best.log_odds
+        - _SURE_RANK * math.log(best.source.number)
         + _SURE_LINKED * asked.leads(best.statement)
-        + _STANDS * stands
         - _LACKING * lacks
-        - _LACKING_QUOTED * lacks_quoted
         - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
     )

@@ -125,7 +125,7 @@ class Statement:
             what it leads from and to.
         following: Of a sentence, the next one of its paragraph.
         lines: Of a list, its lines, first what announces or heads it.
-        group: Of a row, the cell that stands alone above it and those beside it.
+        group: Of a row, the cell that stands alone above it and those beside it, and those above its first empty cells.
     """
 
     text: str
@@ -205,6 +205,7 @@ class _StatementReader:
     is_listed: bool = False  # a cell stands alone in the row before: one of a list, which heads nothing
     header: tuple[str, ...] = ()
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
+    above: tuple[str, ...] = ()  # the row above in this table, with the cells that span it
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
@@ -295,7 +296,8 @@ class _StatementReader:
             yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
         headed = _heads(self.header, values)
-        cells = list(zip(self.header, values, strict=False)) if headed else [("", value) for value in values]
+        values += [""] * (len(self.header) - len(values)) if headed else []
+        cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
         is_header = all(map(_COLUMN.fullmatch, values))
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
@@ -303,7 +305,10 @@ class _StatementReader:
         self.group = "" if is_header else self.group
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
-        yield Statement(line, kind, context, tuple(cells), group="" if is_total(values[0]) else self.group)
+        spanning = _spanning(self.above, values) if headed else ()
+        self.above = (*spanning, *values[len(spanning) :]) if headed else ()
+        group = "" if is_total(values[0]) else _CELL.join(filter(None, (self.group, *spanning)))
+        yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""
@@ -361,6 +366,12 @@ class _StatementReader:
             else:
                 goes_on = "" if QUESTION.search(following) else following
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
+
+
+def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
+    """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do."""
+    first = next((place for place, value in enumerate(values) if value), 0)
+    return tuple(above[:first]) if len(above) == len(values) and all(above[:first]) else ()
 
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
@@ -476,8 +487,8 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
 def _heads(header: Sequence[str], row: Sequence[str]) -> bool:
     """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values.
 
-    A row with a number before it may lack the last columns, which are empty.
+    A row may lack the last columns, which are empty.
     """
-    lacks_last = len(row) < len(header) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2) and row[0].isdecimal()
+    lacks_last = len(row) < len(header) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
     is_row = len(header) == len(row) or lacks_last
     return is_row and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=False))
