@@ -6,9 +6,9 @@ itself. The best are read together with the question by a model that tells how s
 one thing the best one is said, with others that are nearly as good; of one for several, or for a list, more. A row is
 said with its header, of a wide one the cells that the question names.
 
-A statement is taken for an answer where it comes near enough, and the identifiers of the question stand in it or above
-it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks
-the same, its stored answer comes first.
+A statement is taken for an answer where it comes near enough, its passage stands high among those found, and the
+identifiers of the question stand in it or above it; of a question in parts, where that holds for each. Where a question
+was found that documents answer and that asks the same, its stored answer comes first.
 
 What stays out: how passages are found, what a passage states (`rag_assets.query.ask.statements`), and what a question
 asks for (`rag_assets.query.ask.wanted`).
@@ -65,7 +65,7 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
     StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
 }
-_ROWS_CHARS = 900  # of all rows that hold one code
+_ROWS_CHARS = 900  # of all rows that hold one code, or what the question names
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
@@ -87,6 +87,7 @@ _OPPOSITE = 0.9  # of a score, for what holds where the condition of the questio
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
+_SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
@@ -102,8 +103,8 @@ _SURE_RANK = 0.15  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE = 0.58  # from which a statement is taken for an answer, see `_sureness`
-_HELD_SHARE = 0.7  # of the terms of quoted words, and of a long one, that the passages of the document must hold
-_LACKING_WORD = 0.4  # taken off where quoted words, or a long one in katakana, stand nowhere in those passages
+_HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
+_LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 1.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -230,7 +231,8 @@ def extracts(
         nearest = [each for each in candidates if each.source is candidates[0].source]
         stored += answers
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
-        listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
+        is_sure = bool(ranked) and sureness[-1] >= _SURE
+        listed_rows = _rows_listed(asked, ranked[0][1], candidates) if is_sure else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
         if best and len(asks) < 2:
             first = _completed(best[0])
@@ -370,6 +372,8 @@ def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float
     score += _OWN * asked.share(candidate.own - candidate.named) + _KEYED * asked.keyed(statement)
     if asked.repeats(candidate):
         score *= _OFF
+    if asked.wanted.spells_out(statement):
+        score *= _SPELLED_OUT
     if statement.kind is StatementKind.LIST and not asked.wanted.several:
         score *= _OFF
     if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(asked.text):
@@ -407,45 +411,59 @@ def _best_candidates(
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with what the question names of the best, a code, a
-    cell or its group, and what tells them apart.
+    """Where several things are asked for, the rows of the page with what the question names of the best, a code, or
+    cells and what heads its group, and what tells them apart.
     """
-    statement = best.statement
-    headers = [header for header, _ in statement.cells]
-    if not asked.wanted.several or not any(headers):
+    headers = [header for header, _ in best.statement.cells]
+    if not asked.wanted.several or not any(headers) or _NEGATION.search(asked.text):
         return []
     codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
-    named = [part for part in _parts(statement) if asked.names(part) and asked.share(_terms(part)) > 0]
-    if not codes and not named:
-        return []
-    shared = max(named, key=lambda part: asked.share(_terms(part)), default="")
+    named = [] if codes else [each for each in _cells(best.statement) if asked.names(each[0])]
+    named = [each for each in named if asked.share(_terms(each[0])) > 0]
     rows = [
         each
         for each in candidates
         if each.source.page_id == best.source.page_id
         and [header for header, _ in each.statement.cells] == headers
-        and (codes <= each.own if codes else shared in _parts(each.statement))
+        and (codes <= each.own if codes else all(_has_cell(each.statement, *cell) for cell in named))
     ]
     rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
-    if len(rows) < _LEAST_ROWS:
+    if len(rows) < _LEAST_ROWS or not (codes or named):
         return []
     columns = list(zip(*(each.statement.cells for each in rows), strict=True))
-    values = [{value for _, value in column} for column in columns]
-    telling = [place for place, each in enumerate(values) if len(each) > 1 and not each <= {shared, ""}]
-    told = [replace(each, statement=_told(each.statement, telling, shared)) for each in rows]
-    lengths = accumulate(len(_text(each.statement, asked)) for each in told)
+    shared = {place for _, places in named for place in places}
+    telling = [
+        place for place, column in enumerate(columns) if place not in shared and len({value for _, value in column}) > 1
+    ]
+    told = [replace(each, statement=_told(each.statement, telling, [text for text, _ in named])) for each in rows]
+    lengths = list(accumulate(len(_text(each.statement, asked)) for each in told))
+    if named and lengths[-1] > _ROWS_CHARS:
+        return []
     return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
 
 
-def _told(statement: Statement, places: Sequence[int], shared: str) -> Statement:
-    """A row with some of its cells, and without its group where all rows have that."""
-    group = "" if statement.group == shared else statement.group
+def _cells(statement: Statement) -> list[tuple[str, tuple[int, ...]]]:
+    """The cells of a row with their columns, and those that head its group, with the columns where they may stand."""
+    values = [value for _, value in statement.cells]
+    first = next((place for place, value in enumerate(values) if value), 0)
+    heading = filter(None, statement.group.split(_CELL))
+    return [
+        *((each, tuple(range(first))) for each in heading),
+        *((each, (at,)) for at, each in enumerate(values) if each),
+    ]
+
+
+def _has_cell(statement: Statement, text: str, places: Sequence[int]) -> bool:
+    """Whether a row has a cell in one of some columns, or is of the group that it heads."""
+    values = [value for _, value in statement.cells]
+    is_below = not places or not values[places[0]]
+    return any(values[place] == text for place in places) or (is_below and text in statement.group.split(_CELL))
+
+
+def _told(statement: Statement, places: Sequence[int], shared: Sequence[str]) -> Statement:
+    """A row with some of its cells, and without what heads its group where all rows have that."""
+    group = _CELL.join(each for each in statement.group.split(_CELL) if each not in shared)
     return replace(statement, cells=tuple(statement.cells[place] for place in places), group=group)
-
-
-def _parts(statement: Statement) -> list[str]:
-    """The cells of a row, and those that head its group."""
-    return [*statement.group.split(_CELL), *(value for _, value in statement.cells)]
 
 
 def _completed(candidate: _Candidate) -> _Candidate:
@@ -515,14 +533,16 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     years = set(_YEAR.findall(best.source.document_id))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     lacks = any(term not in held | years for term in identifiers)
-    words = map(_terms, (*QUOTED.findall(asked.text), *_LONG_WORD.findall(keywords(asked.text))))
-    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in words)
+    quoted = map(_terms, QUOTED.findall(asked.text))
+    long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
+    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
+    lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
     covered = _covered(asked.text, best.source)
     lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
         + _SURE_LOG_ODDS * best.log_odds
-        - _SURE_RANK * math.log(best.source.number)
+        - _SURE_RANK * math.log(max(1, best.source.rank))
         + _SURE_LINKED * asked.leads(best.statement)
         - _LACKING * lacks
         - _LACKING_WORD * lacks_word

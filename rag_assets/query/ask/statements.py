@@ -86,6 +86,7 @@ _COLUMN = re.compile(  # a header whatever stands below it, of tables of two col
     r"|(?:default )?value|key|name|description|items?|contents?|parameter|type|field|meaning",
     re.IGNORECASE,
 )
+_REMARK = re.compile(r"\W*(?:備\s?考|補\s?足|注記|特記事項|メモ|コメント|remarks?|notes?|comments?)\W*", re.IGNORECASE)
 _BULLETS = "・•●○■◆▪‣*-"
 _DIGITS = re.compile(r"\d+")
 _KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
@@ -277,6 +278,7 @@ class _StatementReader:
             return
         self._gather(line)
         if is_alone:
+            self.above = ()
             heads = _CELL in self.following[0]
             self.group = values[0] if heads and not self.is_listed else ""
             self.is_listed = True
@@ -306,8 +308,9 @@ class _StatementReader:
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
         spanning = _spanning(self.above, values) if headed else ()
-        self.above = (*spanning, *values[len(spanning) :]) if headed else ()
-        group = "" if is_total(values[0]) else _CELL.join(filter(None, (self.group, *spanning)))
+        total = is_total(values[0])
+        self.above = (*spanning, *values[len(spanning) :]) if headed and not total else ()
+        group = "" if total else _CELL.join(filter(None, (self.group, *spanning)))
         yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
@@ -318,7 +321,7 @@ class _StatementReader:
         return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()
 
     def _heading(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest, self.group = (), 0, ""
+        self.header, self.widest, self.group, self.above = (), 0, "", ()
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
         heads = self._heads_next(line, item=item) and not is_step
         if self.lead and not heads and (self.gathered or _announces(self.lead) or is_step or not item):
@@ -338,7 +341,7 @@ class _StatementReader:
         )
 
     def _prose(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest, self.item, self.group = (), 0, "", ""
+        self.header, self.widest, self.item, self.group, self.above = (), 0, "", "", ()
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         elif (
@@ -369,9 +372,12 @@ class _StatementReader:
 
 
 def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do."""
+    """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do; a number
+    heads none.
+    """
     first = next((place for place, value in enumerate(values) if value), 0)
-    return tuple(above[:first]) if len(above) == len(values) and all(above[:first]) else ()
+    is_headed = len(above) == len(values) and bool(above[0]) and not above[0].isdecimal()
+    return tuple(above[:first]) if is_headed else ()
 
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
@@ -487,8 +493,10 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
 def _heads(header: Sequence[str], row: Sequence[str]) -> bool:
     """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values.
 
-    A row may lack the last columns, which are empty.
+    A row with a number before it may lack the last columns, which are empty; another one, that of remarks.
     """
-    lacks_last = len(row) < len(header) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
-    is_row = len(header) == len(row) or lacks_last
+    missing = len(header) - len(row)
+    is_numbered = row[0].isdecimal() and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
+    lacks_remark = missing == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
+    is_row = missing == 0 or (missing > 0 and (is_numbered or lacks_remark))
     return is_row and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=False))

@@ -52,7 +52,7 @@ _SPELLED_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|もの(?:は[?？]?$|を(?:教え|知り|示し)|[?？。]?$)|どの.{0,8}(?:ですか|対応)"
+    r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b|happens\b)"
     r"\w*[^\Wsiu]s\b|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )list\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
@@ -65,6 +65,8 @@ _LINK_ASKED = re.compile(
 _SHORT_FORM_ASKED = re.compile(
     r"何の略|略(?:語|称)?(?:は|って|です)|の正式(?:名|な名)|\b(?:stands? for|short for|spelled out)\b", re.IGNORECASE
 )
+_SHORT_FORM = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{1,7}(?![A-Za-z0-9])")
+_CAPITALIZED = re.compile(r"(?<![A-Za-z])[A-Z](?=[a-z])")
 _DEFINITION_ASKED = re.compile(
     r"とは|って(?:何|なに|どう|どん)|の(?:意味|定義)|(?:は|って|という)[^、。]{0,6}(?:どういう|どのような|どんな)"
     r"|(?:は|って)(?:何|なに)(?:を(?:する|す|表|指|意味)|のため|です|でしょう|[?？]|$)"
@@ -141,6 +143,7 @@ class AnswerTraits:
         date: Whether for a date.
         until: Whether for a term.
         link: Whether for what comes before or after something.
+        short_forms: What is to be spelled out.
         numbered: Words with figures that stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
@@ -155,6 +158,7 @@ class AnswerTraits:
     date: bool
     until: bool
     link: bool
+    short_forms: tuple[str, ...]
     numbered: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
@@ -178,6 +182,7 @@ class AnswerTraits:
             bool(_DATE_ASKED.search(text)),
             bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
+            tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
             _defined(question),
@@ -210,10 +215,21 @@ class AnswerTraits:
             return True
         return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
 
+    def spells_out(self, statement: Statement) -> bool:
+        """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
+        initials = "".join(_CAPITALIZED.findall(statement.text))
+        return any(each in statement.text and _is_within(each, initials) for each in self.short_forms)
+
 
 def asks_for_several(question: str) -> bool:
     """Whether a question asks for several things or a list."""
     return bool(_SEVERAL_ASKED.search(question))
+
+
+def _is_within(letters: str, text: str) -> bool:
+    """Whether letters stand in a text in their order."""
+    rest = iter(text)
+    return all(letter in rest for letter in letters)
 
 
 def _attributes(question: str) -> tuple[str, ...]:
