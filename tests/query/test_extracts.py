@@ -1008,7 +1008,7 @@ def test_all_rows_of_a_group_are_listed_where_several_things_are_asked_for() -> 
         "メニュー: 支払方法 | パス: /Payment",
         "メニュー: 受取方法 | パス: /Receipt",
     ]
-    more = SCREENS.replace("パス", "パス | 備考").replace("/Payment", "/Payment | 毎月")
+    more = SCREENS.replace("パス", "パス | 備考")
     assert [each.text.split(" | ")[0] for each in quoted("マスタ管理のメニューには何がありますか", more)] == [
         "メニュー: 財布",
         "メニュー: 支払方法",
@@ -1027,6 +1027,7 @@ def test_all_rows_of_a_group_are_listed_where_several_things_are_asked_for() -> 
         ("連番 | 項目 | 型 | 桁数 | 備考\n1 | 氏名 | 文字 | 10 | 漢字\nコード | 意味 | 対象", "コード"),
         ("区分 | 品名 | 数量 | 備考\n果物 | りんご | 3 | なし\n合計 | 8 | 800", "合計"),
         ("部署 | 担当 | 役割 | 連絡先\n営業部 | 山田 | 部長 | 1111\n佐藤 | 課長 | 2222", "佐藤"),
+        ("部署 | 担当 | 役割 | 備考\n営業部 | 山田 | 部長 | 新任者\n佐藤 | 課長 | 兼任者", "佐藤"),
     ],
 )
 def test_a_shorter_row_of_another_table_has_no_header_of_this_one(table: str, row: str) -> None:
@@ -1039,16 +1040,32 @@ def test_what_heads_one_group_does_not_head_the_next() -> None:
     groups = {each.text: each.group for each in statements(f"カテゴリ | メニュー | パス\n{rows}")}
     assert groups["| 収入登録 | /Income/Create"] == "収入"
     assert groups["| 財布設定 | /Wallet"] == "マスタ管理"
-    rows = "合計 | りんご箱 | 30\n | みかん箱 | 500\n1 | 受注番号 | 必須\n | 受注枝番 | 任意"
+    rows = "収入 | 収入一覧 | /Income\nマスタ管理 | | \n | 財布設定 | /Wallet\n"
+    rows += "残高 | 残高一覧 | /Balance\n | 残高登録 | /Create"
+    groups = {each.text: each.group for each in statements(f"カテゴリ | メニュー | パス\n{rows}")}
+    assert groups["| 財布設定 | /Wallet"] == "マスタ管理"
+    assert groups["| 残高登録 | /Create"] == "残高"
+    rows = "合計 | りんご箱 | 30\n | みかん箱 | 500\n1-1 | 受注番号 | 必須\n | 受注枝番 | 任意\n"
+    rows += "必須 | 氏名 | 文字\n | 住所 | 文字"
     assert {each.group for each in statements(f"区分 | 品名 | 数量\n{rows}")} == {""}
 
 
-def test_only_rows_with_the_cell_in_its_column_are_listed() -> None:
-    fields = "会員氏名 | 必須 | | 全角\n会員住所 | | 必須 | 全角\n会員電話 | 必須 | | 半角\n会員番号 | 必須 | | 半角"
-    said = quoted("入力が必須の項目名をすべて挙げて", f"項目名 | 入力 | 出力 | 説明\n{fields}")
-    assert not any("会員住所" in each.text and "出力" not in each.text for each in said)
+FIELDS = (
+    "項目名 | 入力 | 出力 | 説明\n会員氏名 | 必須 | 任意 | 全角\n会員住所 | 任意 | 必須 | 全角\n"
+    "会員電話 | 必須 | 必須 | 半角\n会員番号 | 必須 | 必須 | 半角\n会員年齢 | 任意 | 必須 | 半角"
+)
+
+
+@pytest.mark.parametrize(("column", "other"), [("入力", "会員住所"), ("出力", "会員氏名")])
+def test_only_rows_with_the_cell_in_its_column_are_listed(column: str, other: str) -> None:
+    said = [each.text for each in quoted(f"{column}が必須の項目名をすべて挙げて", FIELDS)]
+    assert said
+    assert not any(other in each and f"{column}: " not in each for each in said)
+
+
+@pytest.mark.parametrize("question", ["正社員に与えられない休暇名はどれとどれですか", "正社員を除く休暇名の一覧"])
+def test_rows_of_what_is_excluded_are_not_listed_without_it(question: str) -> None:
     leaves = "\n".join(f"{name}休暇 | 正社員 | {days}日" for name, days in (("年次", 20), ("慶弔", 5), ("育児", 3)))
-    said = quoted(
-        "正社員に与えられない休暇名はどれとどれですか", f"休暇名 | 対象 | 日数\n{leaves}\n結婚休暇 | 契約社員 | 1日"
-    )
+    said = quoted(question, f"休暇名 | 対象 | 日数\n{leaves}\n結婚休暇 | 契約社員 | 1日")
+    assert said
     assert all("対象" in each.text for each in said)

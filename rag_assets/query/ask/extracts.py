@@ -120,6 +120,7 @@ _NEGATED_CONDITION = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
+_EXCEPT = re.compile(r"除[いきく]|ません|の[他ほ]|\b(?:except|excluding|other than)\b", re.IGNORECASE)
 _HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
@@ -415,20 +416,28 @@ def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequenc
     cells and what heads its group, and what tells them apart.
     """
     headers = [header for header, _ in best.statement.cells]
-    if not asked.wanted.several or not any(headers) or _NEGATION.search(asked.text):
+    excludes = _NEGATION.search(asked.text) or _EXCEPT.search(asked.text)
+    if not asked.wanted.several or not any(headers) or excludes:
         return []
     codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
     named = [] if codes else [each for each in _cells(best.statement) if asked.names(each[0])]
     named = [each for each in named if asked.share(_terms(each[0])) > 0]
-    rows = [
+    table = [
         each
         for each in candidates
-        if each.source.page_id == best.source.page_id
-        and [header for header, _ in each.statement.cells] == headers
-        and (codes <= each.own if codes else all(_has_cell(each.statement, *cell) for cell in named))
+        if each.source.page_id == best.source.page_id and [header for header, _ in each.statement.cells] == headers
+    ]
+    elsewhere = {value for each in table for value, places in _cells(each.statement) if (value, places) not in named}
+    unclear = [
+        text for text, places in named if text in elsewhere and not any(asked.names(headers[at]) for at in places)
+    ]
+    rows = [
+        each
+        for each in table
+        if (codes <= each.own if codes else all(_has_cell(each.statement, *cell) for cell in named))
     ]
     rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
-    if len(rows) < _LEAST_ROWS or not (codes or named):
+    if len(rows) < _LEAST_ROWS or not (codes or named) or unclear:
         return []
     columns = list(zip(*(each.statement.cells for each in rows), strict=True))
     shared = {place for _, places in named for place in places}

@@ -87,6 +87,9 @@ _COLUMN = re.compile(  # a header whatever stands below it, of tables of two col
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"\W*(?:備\s?考|補\s?足|注記|特記事項|メモ|コメント|remarks?|notes?|comments?)\W*", re.IGNORECASE)
+_HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
+    r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
+)
 _BULLETS = "・•●○■◆▪‣*-"
 _DIGITS = re.compile(r"\d+")
 _KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
@@ -207,6 +210,8 @@ class _StatementReader:
     header: tuple[str, ...] = ()
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     above: tuple[str, ...] = ()  # the row above in this table, with the cells that span it
+    is_full: bool = False  # a row of this table has all columns of the header
+    is_below: bool | None = None  # the rows of this group begin with an empty cell; None before the first
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
@@ -266,6 +271,7 @@ class _StatementReader:
 
     def _closed_record(self) -> Iterator[Statement]:
         if self.record:
+            self.above = ()
             text = " ".join(f"{label}: {value}" for label, value in self.record)
             yield Statement(text, StatementKind.ROW, self._context, tuple(self.record))
             self.record = []
@@ -278,7 +284,7 @@ class _StatementReader:
             return
         self._gather(line)
         if is_alone:
-            self.above = ()
+            self.above, self.is_below = (), None
             heads = _CELL in self.following[0]
             self.group = values[0] if heads and not self.is_listed else ""
             self.is_listed = True
@@ -295,16 +301,20 @@ class _StatementReader:
                 (pair["label"], pair["value"]) if pair else ("", value)
                 for pair, value in zip(pairs, values, strict=True)
             ]
+            self.above = ()
             yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
-        headed = _heads(self.header, values)
+        headed = _heads(self.header, values, lacks_remarks=not self.is_full)
+        self.is_full = self.is_full or (headed and len(values) == len(self.header))
         values += [""] * (len(self.header) - len(values)) if headed else []
         cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
         is_header = all(map(_COLUMN.fullmatch, values))
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
+            self.is_full = False
             is_header = is_header or (bool(self.header) and not headed)
-        self.group = "" if is_header else self.group
+        self.is_below = not values[0] if self.is_below is None else self.is_below
+        self.group = "" if is_header or (self.is_below and values[0]) else self.group
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
         spanning = _spanning(self.above, values) if headed else ()
@@ -372,12 +382,13 @@ class _StatementReader:
 
 
 def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do; a number
-    heads none.
+    """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do; a number,
+    a mark or a total heads none.
     """
     first = next((place for place, value in enumerate(values) if value), 0)
-    is_headed = len(above) == len(values) and bool(above[0]) and not above[0].isdecimal()
-    return tuple(above[:first]) if is_headed else ()
+    over = tuple(above[:first]) if len(above) == len(values) else ()
+    heads_none = not over or not over[0] or any(_HEADS_NONE.fullmatch(each) or is_total(each) for each in over)
+    return () if heads_none else over
 
 
 def _without_contents(lines: Sequence[str]) -> list[str]:
@@ -490,13 +501,14 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def _heads(header: Sequence[str], row: Sequence[str]) -> bool:
+def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) -> bool:
     """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values.
 
-    A row with a number before it may lack the last columns, which are empty; another one, that of remarks.
+    A row with a number before it may lack the last columns, which are empty; another one, that of remarks, where no row
+    has any.
     """
     missing = len(header) - len(row)
     is_numbered = row[0].isdecimal() and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
-    lacks_remark = missing == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
-    is_row = missing == 0 or (missing > 0 and (is_numbered or lacks_remark))
+    without = lacks_remarks and missing == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
+    is_row = missing == 0 or (missing > 0 and (is_numbered or without))
     return is_row and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=False))
