@@ -65,7 +65,7 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
     StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
 }
-_ROWS_CHARS = 900  # of all rows that hold one code, or what the question names
+_ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
@@ -120,7 +120,6 @@ _NEGATED_CONDITION = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
-_EXCEPT = re.compile(r"除[いきく]|ません|の[他ほ]|\b(?:except|excluding|other than)\b", re.IGNORECASE)
 _HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
@@ -177,14 +176,14 @@ class _WeightedQuestion:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
         if statement.kind is not StatementKind.CONNECTION or not self.wanted.link:
             return 0.0
-        start, end = map(self.names, statement.cells[0])
+        start, end = map(self._names, statement.cells[0])
         return max(start, _BACKWARD * end)
 
-    def names(self, text: str) -> bool:
-        """Whether the question names a thing, as it stands or by its terms."""
-        if (words := fold_name(text)) and words in fold_name(self.text):
+    def _names(self, end: str) -> bool:
+        """Whether the question names an end of a connection, as it stands or by its terms."""
+        if (words := fold_name(end)) and words in fold_name(self.text):
             return True
-        terms = _terms(text)
+        terms = _terms(end)
         return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
 
 
@@ -412,67 +411,29 @@ def _best_candidates(
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with what the question names of the best, a code, or
-    cells and what heads its group, and what tells them apart.
-    """
-    headers = [header for header, _ in best.statement.cells]
-    excludes = _NEGATION.search(asked.text) or _EXCEPT.search(asked.text)
-    if not asked.wanted.several or not any(headers) or excludes:
-        return []
+    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
     codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
-    named = [] if codes else [each for each in _cells(best.statement) if asked.names(each[0])]
-    named = [each for each in named if asked.share(_terms(each[0])) > 0]
-    table = [
-        each
-        for each in candidates
-        if each.source.page_id == best.source.page_id and [header for header, _ in each.statement.cells] == headers
-    ]
-    elsewhere = {value for each in table for value, places in _cells(each.statement) if (value, places) not in named}
-    unclear = [
-        text for text, places in named if text in elsewhere and not any(asked.names(headers[at]) for at in places)
-    ]
+    headers = [header for header, _ in best.statement.cells]
+    if not asked.wanted.several or not codes or not any(headers):
+        return []
     rows = [
         each
-        for each in table
-        if (codes <= each.own if codes else all(_has_cell(each.statement, *cell) for cell in named))
+        for each in candidates
+        if each.source.page_id == best.source.page_id
+        and codes <= each.own
+        and [header for header, _ in each.statement.cells] == headers
     ]
     rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
-    if len(rows) < _LEAST_ROWS or not (codes or named) or unclear:
+    if len(rows) < _LEAST_ROWS:
         return []
     columns = list(zip(*(each.statement.cells for each in rows), strict=True))
-    shared = {place for _, places in named for place in places}
-    telling = [
-        place for place, column in enumerate(columns) if place not in shared and len({value for _, value in column}) > 1
+    telling = [place for place, column in enumerate(columns) if len({value for _, value in column}) > 1]
+    told = [
+        replace(each, statement=replace(each.statement, cells=tuple(each.statement.cells[place] for place in telling)))
+        for each in rows
     ]
-    told = [replace(each, statement=_told(each.statement, telling, [text for text, _ in named])) for each in rows]
-    lengths = list(accumulate(len(_text(each.statement, asked)) for each in told))
-    if named and lengths[-1] > _ROWS_CHARS:
-        return []
+    lengths = accumulate(len(_text(each.statement, asked)) for each in told)
     return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
-
-
-def _cells(statement: Statement) -> list[tuple[str, tuple[int, ...]]]:
-    """The cells of a row with their columns, and those that head its group, with the columns where they may stand."""
-    values = [value for _, value in statement.cells]
-    first = next((place for place, value in enumerate(values) if value), 0)
-    heading = filter(None, statement.group.split(_CELL))
-    return [
-        *((each, tuple(range(first))) for each in heading),
-        *((each, (at,)) for at, each in enumerate(values) if each),
-    ]
-
-
-def _has_cell(statement: Statement, text: str, places: Sequence[int]) -> bool:
-    """Whether a row has a cell in one of some columns, or is of the group that it heads."""
-    values = [value for _, value in statement.cells]
-    is_below = not places or not values[places[0]]
-    return any(values[place] == text for place in places) or (is_below and text in statement.group.split(_CELL))
-
-
-def _told(statement: Statement, places: Sequence[int], shared: Sequence[str]) -> Statement:
-    """A row with some of its cells, and without what heads its group where all rows have that."""
-    group = _CELL.join(each for each in statement.group.split(_CELL) if each not in shared)
-    return replace(statement, cells=tuple(statement.cells[place] for place in places), group=group)
 
 
 def _completed(candidate: _Candidate) -> _Candidate:
