@@ -611,6 +611,20 @@ def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
     assert extracts([Ask("ダークモードの画面の背景色のRGBをいくつと定めていますか")], [named])[1]
 
 
+@pytest.mark.parametrize(
+    ("document", "sure"),
+    [
+        ("money_nest_app/tables.xlsx", True),
+        ("G280_MONEY_NEST/tables.xlsx", True),
+        ("money_nests/tables.xlsx", False),
+        ("other/tables.xlsx", False),
+    ],
+)
+def test_an_identifier_that_names_a_folder_is_no_doubt(document: str, *, sure: bool) -> None:
+    rows = "テーブル定義\n項目: 残高\nデータ型: 数値20桁"
+    assert extracts([Ask("money_nestのテーブル定義の残高のデータ型")], [source(rows, 1, document)])[1] is sure
+
+
 def test_empty_cells_keep_their_place() -> None:
     table = (
         "No | 論理名 | 桁 |  | NOT NULL | 主キー | 説明\n1 | コード | 20 | 0 | 〇 | 〇 | 一意\n"

@@ -121,7 +121,6 @@ _NEGATED_CONDITION = re.compile(
 )
 _NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
 _HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
     r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
@@ -500,9 +499,9 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
     """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
-    years = set(_YEAR.findall(best.source.document_id))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
-    lacks = any(term not in held | years for term in identifiers)
+    path = unicodedata.normalize("NFKC", best.source.document_id).lower()
+    lacks = any(term not in held and not _stands_within(term, path) for term in identifiers)
     quoted = map(_terms, QUOTED.findall(asked.text))
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
@@ -518,6 +517,14 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
         - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
     )
+
+
+def _stands_within(identifier: str, path: str) -> bool:
+    """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but not
+    `ab1` in `ab12`.
+    """
+    before, after = (r"\d" if end.isdigit() else r"[^\W\d_]" for end in (identifier[0], identifier[-1]))
+    return re.search(f"(?<!{before}){re.escape(identifier)}(?!{after})", path) is not None
 
 
 def _covered(question: str, source: Source) -> float:
