@@ -348,3 +348,57 @@ def test_value_around_its_name_leaves_the_name_its_column() -> None:
     block = table_block(make_bands(boxes))
     assert block is not None
     assert [row.cells for row in block.rows] == [("目的", "値"), ("名", "甲")]
+
+
+def test_rows_without_lines_between_them_are_rows_of_a_table_with_lines_between_its_columns() -> None:
+    goods = [("軸受", 280, 1), ("歯車", 30, 3), ("ばね", 40, 2), ("座金", 5, None)]
+
+    def fill(sheet: Worksheet) -> None:
+        for column, name in zip("ABC", ("品目", "値段", "数量"), strict=True):
+            draw_box(sheet, f"{column}1", name)
+            draw_box(sheet, f"{column}2:{column}5", None)
+        for row, values in enumerate(goods, 2):
+            for column, value in enumerate(values, 1):
+                sheet.cell(row, column, value)
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.cell_range, table.header_row_count) == (BlockKind.TABLE, "A1:C5", 1)
+    assert table.text == "品目 | 値段 | 数量\n軸受 | 280 | 1\n歯車 | 30 | 3\nばね | 40 | 2\n座金 | 5"
+    assert [row.cell_range for row in table.rows] == ["A1:C1", "A2:C2", "A3:C3", "A4:C4", "A5:C5"]
+
+
+def test_lines_of_one_cell_are_no_rows() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column, name in zip("AB", ("処理", "備考"), strict=True):
+            draw_box(sheet, f"{column}1", name)
+            draw_box(sheet, f"{column}2:{column}4", None)
+        for row, (process, note) in enumerate(
+            [("顧客を読む。", "読めないときは"), ("誤りを出す。", "止める。"), ("終わる。", None)], 2
+        ):
+            sheet.cell(row, 1, process)
+            sheet.cell(row, 2, note)
+
+    (table,) = blocks_of(fill)
+    assert table.text == "処理 | 備考\n顧客を読む。 誤りを出す。 終わる。 | 読めないときは 止める。"
+
+
+def test_columns_that_several_empty_ones_part_are_one_table_where_their_rows_are_the_same() -> None:
+    words = [
+        ("英", "日", "説明"),
+        ("Status", "状態", "今の状態を示す"),
+        ("Expiry", "終了日", "終わる日"),
+        ("Details", "詳細", "中身"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        sheet["B2"], sheet["C2"] = "■", "項目"
+        for row, texts in enumerate(words, 3):
+            for column, text in zip("CFI", texts, strict=True):
+                sheet[f"{column}{row}"] = text
+        for row in range(3, 6):  # a list of its own
+            sheet[f"L{row}"] = "他"
+
+    heading, table, *_ = blocks_of(fill)
+    assert (heading.kind, heading.text) == (BlockKind.HEADING, "■ 項目")
+    assert (table.kind, table.cell_range, table.header_row_count) == (BlockKind.TABLE, "C3:I6", 1)
+    assert [row.cells for row in table.rows] == words

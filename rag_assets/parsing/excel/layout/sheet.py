@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands, titles_names
+from rag_assets.parsing.excel.layout.names import is_number
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel.layout.sections import CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
@@ -25,6 +26,10 @@ from rag_assets.text.scripts import ITEM_LETTERS
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
 _TEXT_AREA_TEXTS = 12
+_SPACED_ROWS = 4  # of columns with several empty ones between them
+_COLUMN_ROWS = 3  # of a column without lines between its rows
+_ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of such columns that are in line, and of their texts that are values
+_COLUMN_CHARS = 40  # of the texts of columns without values, at the median
 _LARGE_ROWS = 2_000
 _SAMPLE_ROWS = 500
 _DEFAULT_WIDTH_CHARS = 8.4
@@ -100,7 +105,7 @@ def _layout(cells: SheetCells) -> list[Block]:
     groups: list[list[Box]] = []
     taken: set[tuple[int, int]] = set()
     for numbers in floor.tables:
-        rooms = [floor.rooms[number] for number in numbers]
+        rooms = _ruled([floor.rooms[number] for number in numbers], cells.texts)
         # A room with many texts is a page or an area with a layout of its own rather than a value.
         most = _TEXT_AREA_TEXTS if len(rooms) > 1 else 2
         rooms = [room for room in rooms if len(room.texts) < most]
@@ -122,6 +127,48 @@ def _layout(cells: SheetCells) -> list[Block]:
     outside = [box for boxes in free.values() for box in boxes]
     tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
     return [*blocks, *_outside_blocks(outside, _gap_columns(cells), tables)]
+
+
+def _ruled(rooms: Sequence[Room], texts: Texts) -> list[Room]:
+    """Rooms, with rows of their own where a table has lines only between its columns."""
+    strips: dict[tuple[int, int], list[Room]] = {}
+    for room in rooms:
+        strips.setdefault((room.area.top, room.area.bottom), []).append(room)
+    ruled: list[Room] = []
+    for strip in strips.values():
+        rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
+        for room in strip:
+            top, left, bottom, right = room.area
+            if not rows or not room.rectangular or len(room.texts) < 2:
+                ruled.append(room)
+                continue
+            ends = [*rows[1:], bottom + 1]
+            held: dict[int, list[tuple[int, int]]] = {}
+            for place in room.texts:
+                held.setdefault(bisect_right(ends, place[0]), []).append(place)
+            for index, (first, end) in enumerate(pairwise([top, *ends])):
+                area = Area(first, left, end - 1, right)
+                ruled.append(Room(area, area.cells, tuple(held.get(index, ()))))
+    return sorted(ruled, key=lambda room: room.area)
+
+
+def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
+    """The rows of rooms side by side that are columns of a table: most have one text in each of the same rows, and some
+    hold values, or they are long, and their texts are short; none where the rooms are no such columns.
+    """
+    columns = {room: [row for row, _ in room.texts] for room in rooms if len(room.texts) >= _COLUMN_ROWS}
+    columns = {room: rows for room, rows in columns.items() if len(set(rows)) == len(rows)}
+    if len(columns) < 2:
+        return []
+    longest, other = sorted(map(set, columns.values()), key=len, reverse=True)[:2]
+    if len(longest & other) < _ALIGNED * len(longest):
+        return []
+    shown = [[texts[row][column] for row, column in room.texts] for room in columns]
+    values = any(sum(map(is_number, column)) >= _VALUES * len(column) for column in shown)
+    short = median(len(text) for column in shown for text in column) <= _COLUMN_CHARS
+    if not values and (len(longest) < _TEXT_AREA_TEXTS or not short):
+        return []
+    return sorted(set().union(*columns.values()))
 
 
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
@@ -257,17 +304,33 @@ def _outside_blocks(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Are
 
 
 def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
-    """Join groups that one empty column parts, where one is a single column and both cover the same rows."""
-    by_rows: dict[tuple[int, int], list[tuple[Area, list[Box]]]] = {}
+    """Join groups of the same rows that empty columns part, where one is a single column: one empty column, or, where
+    both have texts in each of several rows, as many as a long text runs over. A title may stand above the first.
+    """
+    by_bottom: dict[int, list[list[Box]]] = {}
     for group in groups:
-        area = Area.around(box.area for box in group)
-        members = by_rows.setdefault((area.top, area.bottom), [])
-        single = area.left == area.right or (members and members[-1][0].left == members[-1][0].right)
-        if members and single and area.bottom > area.top and area.left - members[-1][0].right == 2:
-            members[-1] = (area, members[-1][1] + group)
+        members = by_bottom.setdefault(max(box.area.bottom for box in group), [])
+        if members and _goes_on(members[-1], group):
+            members[-1] = members[-1] + group
         else:
-            members.append((area, group))
-    return [group for members in by_rows.values() for _, group in members]
+            members.append(group)
+    return [group for members in by_bottom.values() for group in members]
+
+
+def _goes_on(group: list[Box], right: list[Box]) -> bool:
+    """Whether a group of boxes goes on in another one to its right that ends in the same row."""
+    one, other = (Area.around(box.area for box in boxes) for boxes in (group, right))
+    if other.bottom == other.top or (one.left < one.right and other.left < other.right):
+        return False
+    gap = other.left - one.right - 1
+    if gap == 1 and one.top == other.top:
+        return True
+    rows, beside = {box.area.top for box in group}, {box.area.top for box in right}
+    return (
+        0 < gap <= _GRAPH_PAPER_GAP
+        and len(beside) >= _SPACED_ROWS
+        and beside == {row for row in rows if row >= other.top}
+    )
 
 
 class _Run(NamedTuple):
@@ -336,6 +399,8 @@ def _runs(boxes: Sequence[Box], gap_columns: int, below: Sequence[Area]) -> list
 def _group_blocks(group: list[Box]) -> list[Block]:
     bands = make_bands(group)
     start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), len(bands))
+    if start < len(bands) and len(bands[start].starting) == 2 and _MARKED.fullmatch(bands[start].starting[0].text):
+        start += 1  # a heading whose mark has a cell of its own
     title: list[Block] = []
     above = bands[:start]
     if start + 1 < len(bands) and _is_title_row(bands[start].starting, bands[start + 1].starting):
