@@ -402,3 +402,35 @@ def test_columns_that_several_empty_ones_part_are_one_table_where_their_rows_are
     assert (heading.kind, heading.text) == (BlockKind.HEADING, "■ 項目")
     assert (table.kind, table.cell_range, table.header_row_count) == (BlockKind.TABLE, "C3:I6", 1)
     assert [row.cells for row in table.rows] == words
+
+
+def test_numbers_stand_in_the_rows_of_the_words_that_name_them() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["E1"], sheet["F1"] = "予想", "実績"
+        for row, (name, part, guess, real) in enumerate(
+            [("要件定義", None, 3, 6), ("デザイン", None, None, None), ("一覧", "顧客", 4, 8), ("詳細", "商品", 5, 9)],
+            2,
+        ):
+            sheet.cell(row, 1, name)
+            sheet.cell(row, 3, part)
+            sheet.cell(row, 5, guess)
+            sheet.cell(row, 6, real)
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.cell_range) == (BlockKind.TABLE, "A1:F5")
+    assert table.text.splitlines() == [
+        " |  | 予想 | 実績",
+        "要件定義 |  | 3 | 6",
+        "デザイン",
+        "一覧 | 顧客 | 4 | 8",
+        "詳細 | 商品 | 5 | 9",
+    ]
+
+
+def test_numbers_beside_a_table_with_numbers_of_its_own_stay_apart() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("区分", "件数"), ("甲", 1), ("乙", 2)])
+        write(sheet, [("率",), (10,), (20,)], left=5)
+
+    first, second = blocks_of(fill)
+    assert (first.text, second.text) == ("区分 | 件数\n甲 | 1\n乙 | 2", "率\n10\n20")

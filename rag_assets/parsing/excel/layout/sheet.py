@@ -299,7 +299,7 @@ def _outside_blocks(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Are
     """
     groups = _group_boxes(boxes, gap_columns, tables)
     if gap_columns == 0:
-        groups = _join_spaced_columns(groups)
+        groups = _with_labels(_join_spaced_columns(groups))
     return [block for group in groups for block in _group_blocks(group)]
 
 
@@ -331,6 +331,50 @@ def _goes_on(group: list[Box], right: list[Box]) -> bool:
         and len(beside) >= _SPACED_ROWS
         and beside == {row for row in rows if row >= other.top}
     )
+
+
+def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
+    """Join groups of numbers with the words to their left that name their rows, and with what stands between them."""
+    areas = [Area.around(box.area for box in group) for group in groups]
+    named: list[set[int]] = []  # of each group the rows that hold words alone
+    at_row: dict[int, list[int]] = {}
+    for index, group in enumerate(groups):
+        numbers = {box.area.top for box in group if is_number(box.text)}
+        named.append({box.area.top for box in group} - numbers)
+        for row in named[-1]:
+            at_row.setdefault(row, []).append(index)
+    sets = Sets(len(groups))
+    for index, group in enumerate(groups):
+        rows = _rows_of_numbers(group)
+        labels = [
+            other
+            for other in (at_row.get(rows[0], ()) if rows else ())
+            if 0 < areas[index].left - areas[other].right <= _GRAPH_PAPER_GAP + 1
+            and len(named[other].intersection(rows)) >= _ALIGNED * len(rows)
+        ]
+        if labels:
+            sets.union(index, max(labels, key=lambda other: areas[other].right))
+    order = sorted(range(len(groups)), key=areas.__getitem__)
+    for joined in [each for each in sets.groups() if len(each) > 1]:
+        around = Area.around(areas[index] for index in joined)
+        first, last = (
+            bisect_right(order, row, key=lambda index: areas[index].top) for row in (around.top - 1, around.bottom)
+        )
+        for index in order[first:last]:
+            if around.holds(areas[index].top, areas[index].left) and around.holds(
+                areas[index].bottom, areas[index].right
+            ):
+                sets.union(joined[0], index)
+    return [[box for index in each for box in groups[index]] for each in sets.groups()]
+
+
+def _rows_of_numbers(group: Sequence[Box]) -> list[int]:
+    """The rows of a group of numbers, which nothing in it names, below the names of its columns; none of others."""
+    top = min(box.area.top for box in group)
+    rows = sorted({box.area.top for box in group if is_number(box.text)})
+    below = [box for box in group if box.area.top > top or is_number(box.text)]
+    numbers = sum(is_number(box.text) for box in below)
+    return rows if numbers > 1 and numbers >= _VALUES * len(below) else []
 
 
 class _Run(NamedTuple):
