@@ -375,6 +375,30 @@ def test_pptx_slides() -> None:
     assert "売上" in second_page.blocks[0].text
 
 
+def test_cards_of_a_slide_are_read_one_after_the_other() -> None:
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+
+    def add(left: float, top: float, right: float, bottom: float, text: str = "", *, drawn: bool = False) -> None:
+        place = (Pt(left), Pt(top), Pt(right - left), Pt(bottom - top))
+        shape = slide.shapes.add_shape(1, *place) if drawn else slide.shapes.add_textbox(*place)
+        shape.text_frame.text = text
+
+    add(40, 30, 680, 60, "役割は二つある")
+    add(20, 20, 700, 520, drawn=True)  # a frame around all
+    for left, role, may in ((40, "店舗管理者", "自店舗の商品"), (370, "本部管理者", "全店舗の商品")):
+        add(left, 100, left + 310, 300, drawn=True)
+        add(left, 100, left + 310, 130, role, drawn=True)
+        add(left + 20, 140, left + 300, 170, may)
+        add(left + 20, 290, left + 300, 302, f"{role}の注")
+    (page,) = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
+    assert [block.text for block in page.blocks] == [
+        "役割は二つある",
+        *("店舗管理者", "自店舗の商品", "店舗管理者の注"),
+        *("本部管理者", "全店舗の商品", "本部管理者の注"),
+    ]
+
+
 def test_pptx_slides_are_limited() -> None:
     presentation = pptx.Presentation()
     for _ in range(3):

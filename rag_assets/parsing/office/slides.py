@@ -30,6 +30,8 @@ _NO_TARGETS: Mapping[str, str] = {}
 _TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 _RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
+_HELD = 0.75  # of a shape, from which it stands within another one
+_MOST_SHAPES = 1_000  # of a slide that are looked at for what stands within them
 _ROWS_APART = 100
 
 
@@ -211,7 +213,10 @@ def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tupl
 
 
 def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
-    """Title first, then from top to bottom and left to right; running text and shapes without a place last."""
+    """Title first, then from top to bottom and left to right; running text and shapes without a place last.
+
+    What stands within a drawn shape, such as the panel of a column or a card, is read together.
+    """
 
     def rank(shape: _Shape) -> int:
         if shape.placeholder in _TITLE_PLACEHOLDERS:
@@ -222,7 +227,47 @@ def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
         left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
         return rank(shape), round(top / _SAME_LINE_POINTS), left
 
-    return sorted(shapes, key=place)
+    ordered = sorted(shapes, key=place)
+    inside = _held([shape for shape in ordered if rank(shape) == 1 and shape.box])
+    held = {id(shape) for within in inside.values() for shape in within}
+    waiting = [shape for shape in reversed(ordered) if id(shape) not in held]
+    read = []
+    while waiting:
+        shape = waiting.pop()
+        read.append(shape)
+        waiting += reversed(inside.get(id(shape), ()))
+    return read
+
+
+def _held(shapes: Sequence[_Shape]) -> dict[int, list[_Shape]]:
+    """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given."""
+    if len(shapes) > _MOST_SHAPES:
+        return {}
+    panels = [
+        (_size(shape), shape) for shape in shapes if shape.placeholder is None and local_name(shape.element) == "sp"
+    ]
+    panels.sort(key=itemgetter(0))
+    inside: dict[int, list[_Shape]] = {}
+    for shape in shapes:
+        around = (panel for size, panel in panels if size > _size(shape) and _holds(panel, shape))
+        if (panel := next(around, None)) is not None:
+            inside.setdefault(id(panel), []).append(shape)
+    return inside
+
+
+def _size(shape: _Shape) -> float:
+    left, top, right, bottom = shape.box or (0.0, 0.0, 0.0, 0.0)
+    return (right - left) * (bottom - top)
+
+
+def _holds(panel: _Shape, shape: _Shape) -> bool:
+    """Whether most of a shape lies within another one."""
+    assert panel.box
+    assert shape.box
+    width, height = (
+        min(panel.box[end], shape.box[end]) - max(panel.box[begin], shape.box[begin]) for begin, end in ((0, 2), (1, 3))
+    )
+    return width > 0 < height and width * height >= _HELD * _size(shape)
 
 
 def _diagrams(
