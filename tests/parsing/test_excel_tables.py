@@ -434,3 +434,96 @@ def test_numbers_beside_a_table_with_numbers_of_its_own_stay_apart() -> None:
 
     first, second = blocks_of(fill)
     assert (first.text, second.text) == ("区分 | 件数\n甲 | 1\n乙 | 2", "率\n10\n20")
+
+
+def draw_edges(sheet: Worksheet, row: int, columns: str, edges: str) -> None:
+    """Draw lines at some edges of each cell of a row: `tblr`."""
+    for column in columns:
+        sheet[f"{column}{row}"].border = Border(
+            top=Side("thin") if "t" in edges else None,
+            bottom=Side("thin") if "b" in edges else None,
+            left=Side("thin") if "l" in edges or column == columns[0] else None,
+            right=Side("thin") if "r" in edges or column == columns[-1] else None,
+        )
+
+
+def test_rows_whose_columns_no_lines_part_have_the_columns_of_their_texts() -> None:
+    goods = [("名前", "略称", "価格"), ("肉160g", "肉小", 1280), ("肉220g", "肉中", 1540), ("野菜", "野", 580)]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, goods)
+        for row in range(1, 5):
+            draw_edges(sheet, row, "ABC", "tb")
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows][:2] == [("名前", "略称", "価格"), ("肉160g", "肉小", "1280")]
+
+
+@pytest.mark.parametrize("between", ["→", "☐"])
+def test_signs_between_texts_part_no_columns(between: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, name in enumerate(("検索", "登録", "更新"), 1):
+            write(sheet, [(name, f"{name}画面", between, f"{name}結果")], top=row)
+            draw_edges(sheet, row, "A", "tblr")
+            draw_edges(sheet, row, "BCD", "tb")
+
+    (table,) = blocks_of(fill)
+    assert table.rows[0].cells == ("検索", f"検索画面 {between} 検索結果")
+
+
+def test_values_beside_rows_with_lines_stand_in_them() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("No", "項目", "列"), (1, "氏名", "s_name"), (2, "住所", "s_address"), (3, "電話", "s_phone")])
+        for row in range(1, 5):
+            draw_edges(sheet, row, "A", "tblr")
+            draw_edges(sheet, row, "B", "tblr")
+            draw_edges(sheet, row, "C", "lr" + "t" * (row < 3) + "b" * (row in {1, 4}))
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows][1:] == [
+        ("1", "氏名", "s_name"),
+        ("2", "住所", "s_address"),
+        ("3", "電話", "s_phone"),
+    ]
+
+
+def test_a_text_set_downwards_heads_its_rows() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, (sign, name) in enumerate(zip("概要欄", ("地域", "面積", "用途"), strict=True), 1):
+            write(sheet, [(sign, name, "値")], top=row)
+            draw_edges(sheet, row, "B", "tblr")
+            draw_edges(sheet, row, "C", "tblr")
+            draw_edges(sheet, row, "A", "lr" + "t" * (row == 1) + "b" * (row == 3))
+
+    (table,) = blocks_of(fill)
+    assert table.rows[0].cells[0] == "概\n要\n欄"
+
+
+def test_a_text_over_all_columns_is_the_title_of_the_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        draw_box(sheet, "A1:C1", "利用者", coloured=True)
+        draw_box(sheet, "A2:C2", "利用者の表")
+        write(
+            sheet,
+            [("列", "型", "説明"), ("id", "int", "番号"), ("name", "text", "名前")],
+            top=3,
+            lined=True,
+            look="coloured",
+        )
+
+    title, note, table = blocks_of(fill)
+    assert [(title.kind, title.text), note.text] == [(BlockKind.CAPTION, "利用者"), "利用者の表"]
+    assert (table.cell_range, table.header_row_count) == ("A3:C5", 1)
+
+
+def test_a_title_that_comes_again_begins_another_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for top, screen in ((1, "検索"), (6, "登録")):
+            draw_box(sheet, f"A{top}:C{top}", "一覧")
+            write(sheet, [("システム", "画面", "担当"), ("販売", screen, "田中")], top=top + 1, lined=True)
+            write(sheet, [("操作", "処理", "備考"), (f"{screen}する", "読む", "無し")], top=top + 3, lined=True)
+
+    texts = [block.text for block in blocks_of(fill)]
+    assert texts[0] == "一覧"
+    assert texts.count("一覧") == 2
+    assert not any("検索" in text and "登録" in text for text in texts)

@@ -92,17 +92,31 @@ def make_bands(boxes: Sequence[Box]) -> list[Band]:
 
 
 def split_bands(bands: list[Band]) -> list[list[Band]]:
-    """Part touching tables: a new one begins at a row of column names that looks so, or that has other columns.
+    """Part touching tables: a new one begins at a row of column names that looks so, or that has other columns, and
+    where the title that the rows begin with comes again.
 
-    A lone text above such a row, as its title, goes with it.
+    Lone texts above such a row, as its title, go with it.
     """
     parts = [bands[:1]]
     for index in range(1, len(bands)):
-        if _begins_table(bands, index, parts[-1]) or _names_other_columns(bands, index, parts[-1]):
-            titled = len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(bands[index].texts) > 1
+        again = _is_lone(bands[index]) and _is_lone(bands[0]) and bands[index].texts == bands[0].texts
+        begins = again or _begins_table(bands, index, parts[-1]) or _names_other_columns(bands, index, parts[-1])
+        if begins and not _are_titles(parts[-1], bands[index]):
+            titled = not again and len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(bands[index].texts) > 1
             parts.append([parts[-1].pop()] if titled else [])
         parts[-1].append(bands[index])
     return parts
+
+
+def _is_lone(band: Band) -> bool:
+    return len(band.boxes) == len(band.text_boxes) == 1 and band.boxes[0].area.left < band.boxes[0].area.right
+
+
+def _are_titles(rows: Sequence[Band], band: Band) -> bool:
+    """Whether rows hold a text each over all columns of the row below them."""
+    across = (band.boxes[0].area.left, band.boxes[-1].area.right)
+    alike = all(_is_lone(row) and (row.boxes[0].area.left, row.boxes[0].area.right) == across for row in rows)
+    return alike and len(band.boxes) > 1 and rows[-1].bottom + 1 == band.top
 
 
 def _is_title(above: Band, band: Band) -> bool:
@@ -203,6 +217,21 @@ def titles_names(bands: Sequence[Band]) -> bool:
         return False
     distinct = len(set(names)) == len(names) == len(bands[1].boxes)
     return distinct and all(is_name(name) or name.isalpha() for name in names)
+
+
+def begin_with_title(bands: Sequence[Band]) -> bool:
+    """Whether rows begin with a text over all columns, and no other row is such but one that goes on with it."""
+    left = min(box.area.left for band in bands for box in band.boxes)
+    right = max(box.area.right for band in bands for box in band.boxes)
+
+    def is_lone(band: Band) -> bool:
+        box = band.boxes[0]
+        across = len(band.boxes) == 1 and (box.area.left, box.area.right) == (left, right)
+        return across and bool(box.text) and box.area.top == band.top and box.area.bottom <= band.bottom
+
+    if len(bands) < 2 or left == right or not is_lone(bands[0]) or any(map(is_lone, bands[2:])):
+        return False
+    return any(len(band.text_boxes) > 1 for band in bands[1:3])
 
 
 def is_form_row(band: Band) -> bool:

@@ -7,16 +7,27 @@ others are the visible cells, and rooms that share a line make up a table.
 Where two colours meet side by side, a line counts as drawn: forms often leave it out between a name and its value.
 """
 
+import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 
-from rag_assets.parsing.excel.cells import SheetCells
+from rag_assets.parsing.excel.cells import SheetCells, Texts
+from rag_assets.parsing.excel.layout.names import is_number
 from rag_assets.parsing.excel.workbook import PLAIN, Look
 from rag_assets.parsing.geometry import Sets
 from rag_assets.text.cells import Area
+
+TEXT_AREA_TEXTS = 12  # of a room, from which it is a page or an area of its own rather than a value
+_LEAST_LINES = 3  # of a column, or row, without lines in it
+_ALIGNED, _VALUES = 0.8, 0.8  # shares of its texts that are in line with others, and that are numbers
+_SHORT_CHARS = 40  # of texts that are no numbers, at the median
+_VALUE_CHARS = 20  # of those beside rows that have lines
+_NO_VALUE = ("。", "、", "，", ",", ".")
+_SIGNS = re.compile("[→⇒⇨➡←↔⇔☐☑□■✓]+")  # between texts that go together
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""
@@ -249,3 +260,96 @@ def _tables(rooms: dict[int, Room], pairs: set[tuple[int, int]]) -> tuple[tuple[
     groups = ([numbers[index] for index in group] for group in sets.groups())
     found = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups]
     return tuple(sorted(found, key=lambda group: rooms[group[0]].area))
+
+
+def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
+    """The rooms of a table, parted where lines were left out between its rows or columns.
+
+    Texts in line with those of other rooms tell: columns side by side that have a text in each of the same rows, one
+    column beside rows that have their lines, and rows above each other with texts in the same columns.
+    """
+    strips: dict[tuple[int, int], list[Room]] = {}
+    for room in rooms:
+        strips.setdefault((room.area.top, room.area.bottom), []).append(room)
+    ruled = []
+    for strip in strips.values():
+        rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
+        ruled += [piece for room in strip for piece in (_parted(room, rows) if len(room.texts) > 1 else [room])]
+    tops = Counter(room.area.top for room in ruled)
+    beside = [piece for room in ruled for piece in _parted(room, _rows_beside(room, tops, texts))]
+    stacks: dict[tuple[int, int], list[Room]] = {}
+    for room in beside:
+        stacks.setdefault((room.area.left, room.area.right), []).append(room)
+    parted = []
+    for stack in stacks.values():
+        columns = _columns_of_rows(stack, texts)
+        parted += [piece for room in stack for piece in _parted(room, columns, across=True)]
+    return sorted(parted, key=lambda room: room.area)
+
+
+def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
+    """The rows of rooms side by side that are columns of a table: most have one text in each of the same rows, and some
+    hold numbers, or they are long, and their texts are short; none where the rooms are no such columns.
+    """
+    columns = {room: [row for row, _ in room.texts] for room in rooms if len(room.texts) >= _LEAST_LINES}
+    columns = {room: rows for room, rows in columns.items() if len(set(rows)) == len(rows)}
+    if len(columns) < 2:
+        return []
+    longest, other = sorted(map(set, columns.values()), key=len, reverse=True)[:2]
+    if len(longest & other) < _ALIGNED * len(longest):
+        return []
+    shown = [_shown(room, texts) for room in columns]
+    numbers = any(sum(map(is_number, column)) >= _VALUES * len(column) for column in shown)
+    short = median(len(text) for column in shown for text in column) <= _SHORT_CHARS
+    if not numbers and (len(longest) < TEXT_AREA_TEXTS or not short):
+        return []
+    return sorted(set().union(*columns.values()))
+
+
+def _rows_beside(room: Room, tops: Mapping[int, int], texts: Texts) -> list[int]:
+    """The rows of a room whose texts are values, each beside the beginning of a row that has lines."""
+    rows = sorted({row for row, _ in room.texts})
+    if len(rows) < 2 or not room.rectangular:
+        return []
+    shown = _shown(room, texts)
+    if max(map(len, shown)) == 1 and any(map(str.isalpha, shown)):
+        return []  # of a text that is set downwards
+    if not all(map(is_number, shown)):
+        short = median(map(len, shown)) <= _VALUE_CHARS and not any(text.endswith(_NO_VALUE) for text in shown)
+        if len(rows) < _LEAST_LINES or not short:
+            return []
+    aligned = sum(tops.get(row, 0) > 1 for row in rows[1:])
+    return rows if aligned >= _ALIGNED * (len(rows) - 1) else []
+
+
+def _columns_of_rows(rooms: Sequence[Room], texts: Texts) -> list[int]:
+    """The columns of rooms above each other, each of one row, that have texts in the same columns; none of others."""
+    rows = [{column for _, column in room.texts} for room in rooms if room.area.top == room.area.bottom and room.texts]
+    held = Counter(column for columns in rows for column in columns)
+    columns = sorted(column for column, count in held.items() if count * 2 > len(rows))
+    if len(rows) < _LEAST_LINES or len(columns) < 2:
+        return []
+    if any(_SIGNS.fullmatch(text) for room in rooms for text in _shown(room, texts)):
+        return []
+    return columns if sum(held[column] for column in columns) >= _ALIGNED * held.total() else []
+
+
+def _shown(room: Room, texts: Texts) -> list[str]:
+    return [texts[row][column] for row, column in room.texts]
+
+
+def _parted(room: Room, begins: Sequence[int], *, across: bool = False) -> list[Room]:
+    """A room in parts that begin at some rows, or columns, but for the first part, which begins where the room does."""
+    if not begins or not room.rectangular:
+        return [room]
+    top, left, bottom, right = room.area
+    first, last = (left, right) if across else (top, bottom)
+    ends = [*(place for place in begins[1:] if first < place <= last), last + 1]
+    held: dict[int, list[tuple[int, int]]] = {}
+    for place in room.texts:
+        held.setdefault(bisect_right(ends, place[across]), []).append(place)
+    parts = []
+    for index, (begin, end) in enumerate(pairwise([first, *ends])):
+        area = Area(top, begin, bottom, end - 1) if across else Area(begin, left, end - 1, right)
+        parts.append(Room(area, area.cells, tuple(held.get(index, ()))))
+    return parts

@@ -20,7 +20,7 @@ _SUBNUMBER = re.compile(r"[-.]\d")
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 
 # Titles of tables and notes on them.
-_CAPTION_CHARS = 40
+CAPTION_CHARS = 40
 CAPTION_ROWS = 3
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
@@ -298,7 +298,7 @@ def is_title_line(texts: Sequence[str]) -> bool:
     Texts between the first and the last may be of less certain kind, so long as they hold a number.
     """
     title, *between, last = ("", *texts) if len(texts) < 2 else texts
-    if len(title) > _CAPTION_CHARS or not _is_title(title) or "\n" in title or not _is_aside(last):
+    if len(title) > CAPTION_CHARS or not _is_title(title) or "\n" in title or not _is_aside(last):
         return False
     return all(_is_aside(text) or (len(text) <= _NOTE_CHARS and has_digit(text)) for text in between)
 
@@ -330,9 +330,9 @@ def _is_caption(text: str) -> bool:
     title, *notes = text.split("\n")
     if notes:
         return is_title_line([title, *notes])
-    if len(title) <= _CAPTION_CHARS and _is_title(title):
+    if len(title) <= CAPTION_CHARS and _is_title(title):
         return True
-    gaps = _GAP.finditer(title, 0, _CAPTION_CHARS + 1)
+    gaps = _GAP.finditer(title, 0, CAPTION_CHARS + 1)
     return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in gaps)
 
 

@@ -6,17 +6,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from statistics import median
 from typing import NamedTuple
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
-from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands, titles_names
+from rag_assets.parsing.excel.layout.bands import Band, Box, begin_with_title, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel.layout.names import is_number
-from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
-from rag_assets.parsing.excel.layout.sections import CAPTION_ROWS, is_title_line, is_unit, states_value
+from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
+from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
@@ -25,11 +25,8 @@ from rag_assets.text.scripts import ITEM_LETTERS
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
-_TEXT_AREA_TEXTS = 12
 _SPACED_ROWS = 4  # of columns with several empty ones between them
-_COLUMN_ROWS = 3  # of a column without lines between its rows
-_ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of such columns that are in line, and of their texts that are values
-_COLUMN_CHARS = 40  # of the texts of columns without values, at the median
+_ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
 _LARGE_ROWS = 2_000
 _SAMPLE_ROWS = 500
 _DEFAULT_WIDTH_CHARS = 8.4
@@ -105,9 +102,9 @@ def _layout(cells: SheetCells) -> list[Block]:
     groups: list[list[Box]] = []
     taken: set[tuple[int, int]] = set()
     for numbers in floor.tables:
-        rooms = _ruled([floor.rooms[number] for number in numbers], cells.texts)
+        rooms = with_missing_lines([floor.rooms[number] for number in numbers], cells.texts)
         # A room with many texts is a page or an area with a layout of its own rather than a value.
-        most = _TEXT_AREA_TEXTS if len(rooms) > 1 else 2
+        most = TEXT_AREA_TEXTS if len(rooms) > 1 else 2
         rooms = [room for room in rooms if len(room.texts) < most]
         if any(room.texts for room in rooms):
             taken.update(position for room in rooms for position in room.texts)
@@ -127,48 +124,6 @@ def _layout(cells: SheetCells) -> list[Block]:
     outside = [box for boxes in free.values() for box in boxes]
     tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
     return [*blocks, *_outside_blocks(outside, _gap_columns(cells), tables)]
-
-
-def _ruled(rooms: Sequence[Room], texts: Texts) -> list[Room]:
-    """Rooms, with rows of their own where a table has lines only between its columns."""
-    strips: dict[tuple[int, int], list[Room]] = {}
-    for room in rooms:
-        strips.setdefault((room.area.top, room.area.bottom), []).append(room)
-    ruled: list[Room] = []
-    for strip in strips.values():
-        rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
-        for room in strip:
-            top, left, bottom, right = room.area
-            if not rows or not room.rectangular or len(room.texts) < 2:
-                ruled.append(room)
-                continue
-            ends = [*rows[1:], bottom + 1]
-            held: dict[int, list[tuple[int, int]]] = {}
-            for place in room.texts:
-                held.setdefault(bisect_right(ends, place[0]), []).append(place)
-            for index, (first, end) in enumerate(pairwise([top, *ends])):
-                area = Area(first, left, end - 1, right)
-                ruled.append(Room(area, area.cells, tuple(held.get(index, ()))))
-    return sorted(ruled, key=lambda room: room.area)
-
-
-def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
-    """The rows of rooms side by side that are columns of a table: most have one text in each of the same rows, and some
-    hold values, or they are long, and their texts are short; none where the rooms are no such columns.
-    """
-    columns = {room: [row for row, _ in room.texts] for room in rooms if len(room.texts) >= _COLUMN_ROWS}
-    columns = {room: rows for room, rows in columns.items() if len(set(rows)) == len(rows)}
-    if len(columns) < 2:
-        return []
-    longest, other = sorted(map(set, columns.values()), key=len, reverse=True)[:2]
-    if len(longest & other) < _ALIGNED * len(longest):
-        return []
-    shown = [[texts[row][column] for row, column in room.texts] for room in columns]
-    values = any(sum(map(is_number, column)) >= _VALUES * len(column) for column in shown)
-    short = median(len(text) for column in shown for text in column) <= _COLUMN_CHARS
-    if not values and (len(longest) < _TEXT_AREA_TEXTS or not short):
-        return []
-    return sorted(set().union(*columns.values()))
 
 
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
@@ -220,9 +175,11 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
                 blocks.append(_line_block(BlockKind.PARAGRAPH, line))
                 del part[0]
         title: tuple[str, ...] = ()
-        if titles_names(part):
-            blocks.append(_line_block(BlockKind.CAPTION, part.pop(0).boxes))
-            title = (blocks[-1].text,)
+        while titles_names(part) or begin_with_title(part):
+            line = part.pop(0).text_boxes
+            short = len(line[0].text) <= CAPTION_CHARS and "\n" not in line[0].text
+            blocks.append(_line_block(BlockKind.CAPTION if short else BlockKind.PARAGRAPH, line))
+            title = (*title, line[0].text) if short else title
         if above := count_rows_above(part):
             form = table_block(part[:above])
             blocks.extend([] if form is None else [form])
