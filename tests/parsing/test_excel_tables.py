@@ -357,9 +357,7 @@ def test_rows_without_lines_between_them_are_rows_of_a_table_with_lines_between_
         for column, name in zip("ABC", ("品目", "値段", "数量"), strict=True):
             draw_box(sheet, f"{column}1", name)
             draw_box(sheet, f"{column}2:{column}5", None)
-        for row, values in enumerate(goods, 2):
-            for column, value in enumerate(values, 1):
-                sheet.cell(row, column, value)
+        write(sheet, goods, top=2)
 
     (table,) = blocks_of(fill)
     assert (table.kind, table.cell_range, table.header_row_count) == (BlockKind.TABLE, "A1:C5", 1)
@@ -527,3 +525,22 @@ def test_a_title_that_comes_again_begins_another_table() -> None:
     assert texts[0] == "一覧"
     assert texts.count("一覧") == 2
     assert not any("検索" in text and "登録" in text for text in texts)
+
+
+def test_what_stands_apart_below_names_of_columns_is_of_their_table() -> None:
+    names = ("州", "期間", "性別", "組合", "備考", "出所")
+    marks = [
+        ("甲", "2015", None, None, None, None),
+        ("乙", "2016", None, "X", None, None),
+        ("丙", None, None, None, None, "役所"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [names, *marks])
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.header_row_count) == (BlockKind.TABLE, 1)
+    assert [row.cells for row in table.rows][2:] == [
+        ("乙", "2016", "", "X", "", ""),
+        ("丙", "", "", "", "", "役所"),
+    ]

@@ -25,6 +25,7 @@ from rag_assets.text.scripts import ITEM_LETTERS
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
+_HEADS = 4  # names of columns, from which what stands below them is of their table
 _SPACED_ROWS = 4  # of columns with several empty ones between them
 _ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
 _LARGE_ROWS = 2_000
@@ -291,7 +292,9 @@ def _goes_on(group: list[Box], right: list[Box]) -> bool:
 
 
 def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
-    """Join groups of numbers with the words to their left that name their rows, and with what stands between them."""
+    """Join groups of numbers with the words to their left that name their rows, and with what stands between them; and
+    what stands apart below names of columns with these.
+    """
     areas = [Area.around(box.area for box in group) for group in groups]
     named: list[set[int]] = []  # of each group the rows that hold words alone
     at_row: dict[int, list[int]] = {}
@@ -312,15 +315,17 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
         if labels:
             sets.union(index, max(labels, key=lambda other: areas[other].right))
     order = sorted(range(len(groups)), key=areas.__getitem__)
-    for joined in [each for each in sets.groups() if len(each) > 1]:
+    for joined in sets.groups():
         around = Area.around(areas[index] for index in joined)
-        first, last = (
-            bisect_right(order, row, key=lambda index: areas[index].top) for row in (around.top - 1, around.bottom)
-        )
+        boxes = [box for index in joined for box in groups[index]]
+        heads = {box.area.left for box in boxes if box.area.top == around.top}
+        if len(joined) < 2 and len(heads) < _HEADS:
+            continue
+        ends = (around.top - 1, around.bottom)
+        first, last = (bisect_right(order, row, key=lambda index: areas[index].top) for row in ends)
         for index in order[first:last]:
-            if around.holds(areas[index].top, areas[index].left) and around.holds(
-                areas[index].bottom, areas[index].right
-            ):
+            within = around.holds(*areas[index][:2]) and around.holds(*areas[index][2:])
+            if within and (len(joined) > 1 or heads.issuperset(box.area.left for box in groups[index])):
                 sets.union(joined[0], index)
     return [[box for index in each for box in groups[index]] for each in sets.groups()]
 
@@ -456,7 +461,13 @@ def _is_table(bands: list[Band]) -> bool:
     lefts = {box.area.left for band in bands for box in band.starting}
     count = sum(len(band.starting) for band in bands)
     shared = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
-    return len(lefts) > 1 and shared > 1 and count >= 1.6 * len(bands) and count >= 0.4 * len(lefts) * len(bands)
+    named = len(bands[0].starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, bands[0].texts))
+    filled = count >= 0.4 * len(lefts) * len(bands) or named
+    return len(lefts) > 1 and shared > 1 and count >= 1.6 * len(bands) and filled
+
+
+def _is_word(text: str) -> bool:
+    return any(map(str.isalpha, text)) and not is_number(text)
 
 
 def _lines(bands: list[Band]) -> list[Block]:
