@@ -544,3 +544,29 @@ def test_what_stands_apart_below_names_of_columns_is_of_their_table() -> None:
         ("乙", "2016", "", "X", "", ""),
         ("丙", "", "", "", "", "役所"),
     ]
+
+
+def test_the_name_of_a_group_goes_down_the_left_of_its_rows() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("区分", "項目", "値")], lined=True, look="coloured")
+        write(
+            sheet,
+            [("基本", None, None), (None, "機器名", "C29"), (None, "所在", "本社"), ("別", "予備", "なし")],
+            top=2,
+        )
+        draw_edges(sheet, 2, "ABC", "t")
+        for row in (3, 4):
+            draw_edges(sheet, row, "B", "tblr")
+            draw_edges(sheet, row, "C", "tblr")
+            sheet[f"A{row}"].border = Border(left=Side("thin"), bottom=Side("thin") if row == 4 else None)
+        for column in "ABC":
+            draw_edges(sheet, 5, column, "tblr")
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows][1:] == [
+        ("基本", "", ""),
+        ("基本", "機器名", "C29"),
+        ("基本", "所在", "本社"),
+        ("別", "予備", "なし"),
+    ]
+    assert table.text.splitlines()[1:3] == ["基本", " | 機器名 | C29"]

@@ -210,10 +210,26 @@ def _pieces(floor: Floor, room: Room) -> list[Room]:
     pieces = []
     for area in floor.parts(number):
         texts = tuple(position for position in room.texts if area.holds(*position))
-        if room.texts[0] in texts and (area.left, area.right) == (room.area.left, room.area.right):
-            return [room]
         pieces.append(Room(area, area.cells, texts))
-    return pieces
+    first = next(piece.area for piece in pieces if room.texts[0] in piece.texts)
+    if (first.left, first.right) != (room.area.left, room.area.right):
+        return pieces
+    return _head_of_rows(pieces) or [room]
+
+
+def _head_of_rows(pieces: Sequence[Room]) -> list[Room]:
+    """The name of a group of rows, which has a row of its own and goes on down the left of the others, as a room beside
+    these, and the rest of its row; nothing where the pieces of a room are no such name.
+    """
+    first, *others = pieces
+    if not others or any(piece.texts for piece in others) or first.area.top < first.area.bottom:
+        return []
+    top, left, _, right = first.area
+    end = min(piece.area.right for piece in others)
+    if any(piece.area.left != left for piece in others) or any(column > end for _, column in first.texts):
+        return []
+    rooms = (Area(top, left, others[-1].area.bottom, end), Area(top, end + 1, top, right))
+    return [Room(area, area.cells, texts) for area, texts in zip(rooms, (first.texts, ()), strict=True)]
 
 
 def _room_box(cells: SheetCells, room: Room) -> Box:
