@@ -5,7 +5,7 @@ layouts and masters, are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -23,30 +23,18 @@ from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, pictu
 from rag_assets.parsing.geometry import IDENTITY, Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.office.slide_layout import (
+    RUNNING_PLACEHOLDERS,
+    TITLE_PLACEHOLDERS,
+    SlideShape,
+    in_reading_order,
+    with_title,
+)
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}
-_TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
-_RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
-_SAME_LINE_POINTS = 12.0
-_HELD = 0.75  # of a shape, from which it stands within another one
-_MOST_SHAPES = 1_000  # of a slide that are looked at for what stands within them
 _ROWS_APART = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """A shape with its place on the slide.
-
-    Attributes:
-        placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
-        box: Place on the slide in points; None where neither slide nor layout tells.
-    """
-
-    element: etree._Element
-    placeholder: str | None
-    box: Box | None
 
 
 def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_slides: int) -> ParsedDocument:
@@ -99,11 +87,11 @@ def _read_slide(
     slide = archive.tree(part)
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
-    shapes = _in_reading_order(list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0)))
+    shapes = in_reading_order(with_title(list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
-    titles = (_text(shape.element) for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS)
+    titles = (_text(shape.element) for shape in shapes if shape.placeholder in TITLE_PLACEHOLDERS)
     title = next(filter(None, titles), "")
     section = (title.replace("\n", " "),) if title else ()
     targets = archive.external_targets(part)
@@ -135,7 +123,7 @@ def _read_slide(
 
 def _shapes(
     tree: etree._Element | None, frame: Frame, inherited: dict[tuple[str, str], Box], depth: int
-) -> Iterator[_Shape]:
+) -> Iterator[SlideShape]:
     """Shapes of a tree, those in groups included, with their places on the slide."""
     if tree is None or depth > current_limits().nesting_depth:
         return
@@ -147,7 +135,7 @@ def _shapes(
                 box = _own_box(child, frame)
                 if box is None and placeholder is not None:
                     box = inherited.get(("idx", placeholder.get("idx", ""))) or inherited.get(("type", kind or ""))
-                yield _Shape(child, kind, box)
+                yield SlideShape(child, kind, box)
             case "grpSp":
                 yield from _shapes(child, _group_frame(child, frame), inherited, depth + 1)
             case "AlternateContent":
@@ -212,67 +200,9 @@ def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tupl
     return boxes
 
 
-def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
-    """Title first, then from top to bottom and left to right; running text and shapes without a place last.
-
-    What stands within a drawn shape, such as the panel of a column or a card, is read together.
-    """
-
-    def rank(shape: _Shape) -> int:
-        if shape.placeholder in _TITLE_PLACEHOLDERS:
-            return 0
-        return 2 if shape.placeholder in _RUNNING_PLACEHOLDERS or (shape.box is None and not shape.placeholder) else 1
-
-    def place(shape: _Shape) -> tuple[int, float, float]:
-        left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
-        return rank(shape), round(top / _SAME_LINE_POINTS), left
-
-    ordered = sorted(shapes, key=place)
-    inside = _held([shape for shape in ordered if rank(shape) == 1 and shape.box])
-    held = {id(shape) for within in inside.values() for shape in within}
-    waiting = [shape for shape in reversed(ordered) if id(shape) not in held]
-    read = []
-    while waiting:
-        shape = waiting.pop()
-        read.append(shape)
-        waiting += reversed(inside.get(id(shape), ()))
-    return read
-
-
-def _held(shapes: Sequence[_Shape]) -> dict[int, list[_Shape]]:
-    """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given."""
-    if len(shapes) > _MOST_SHAPES:
-        return {}
-    panels = [
-        (_size(shape), shape) for shape in shapes if shape.placeholder is None and local_name(shape.element) == "sp"
-    ]
-    panels.sort(key=itemgetter(0))
-    inside: dict[int, list[_Shape]] = {}
-    for shape in shapes:
-        around = (panel for size, panel in panels if size > _size(shape) and _holds(panel, shape))
-        if (panel := next(around, None)) is not None:
-            inside.setdefault(id(panel), []).append(shape)
-    return inside
-
-
-def _size(shape: _Shape) -> float:
-    left, top, right, bottom = shape.box or (0.0, 0.0, 0.0, 0.0)
-    return (right - left) * (bottom - top)
-
-
-def _holds(panel: _Shape, shape: _Shape) -> bool:
-    """Whether most of a shape lies within another one."""
-    assert panel.box
-    assert shape.box
-    width, height = (
-        min(panel.box[end], shape.box[end]) - max(panel.box[begin], shape.box[begin]) for begin, end in ((0, 2), (1, 3))
-    )
-    return width > 0 < height and width * height >= _HELD * _size(shape)
-
-
 def _diagrams(
-    archive: Archive, relations: dict[str, Relation], tree: etree._Element | None, shapes: Sequence[_Shape]
-) -> Iterator[tuple[list[_Shape], Block]]:
+    archive: Archive, relations: dict[str, Relation], tree: etree._Element | None, shapes: Sequence[SlideShape]
+) -> Iterator[tuple[list[SlideShape], Block]]:
     """Diagrams of the shapes that connectors join.
 
     Yields:
@@ -306,7 +236,7 @@ def _diagrams(
             yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
 
 
-def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
+def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
     """Blocks of a shape with its links."""
     element, box = shape.element, shape.box
     target = _link_target(element.find("*/{*}cNvPr"), targets)
@@ -324,9 +254,9 @@ def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str,
             first_row = properties is not None and properties.get("firstRow") in ("1", "true")
             yield table_block(rows, min(int(first_row), len(rows) - 1), section, box=box)
         return
-    if shape.placeholder in _TITLE_PLACEHOLDERS | _RUNNING_PLACEHOLDERS:
+    if shape.placeholder in TITLE_PLACEHOLDERS | RUNNING_PLACEHOLDERS:
         if text := _text(element, targets):
-            heading = shape.placeholder in _TITLE_PLACEHOLDERS
+            heading = shape.placeholder in TITLE_PLACEHOLDERS
             yield Block(BlockKind.HEADING if heading else BlockKind.HEADER, text, () if heading else section, box=box)
         return
     if shape.placeholder is None:

@@ -1,0 +1,181 @@
+"""Shapes of a slide with their places: which one is its title, and the order in which they are read.
+
+What they say stands in `slides`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from lxml import etree
+
+from rag_assets.contracts.content import Box
+from rag_assets.parsing.archive import local_name
+from rag_assets.parsing.drawings.drawings import property_of
+from rag_assets.parsing.office.styles import attribute
+
+TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
+RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
+_SAME_LINE_POINTS = 12.0
+_HELD = 0.75  # of a shape, from which it stands within another one
+_MOST_SHAPES = 1_000  # of a slide that are looked at for what stands within them
+_PLAIN_SIZE = 1_800  # of text whose size nothing states, in hundredths of a point
+_GRAPHICS = {"pic", "graphicFrame"}
+_TITLE_LINES = 2
+_TITLE_CHARS = 80
+_LABEL_CHARS = 30  # of a line above a title
+
+
+@dataclass(frozen=True, slots=True)
+class SlideShape:
+    """A shape with its place on the slide.
+
+    Attributes:
+        placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
+        box: Place on the slide in points; None where neither slide nor layout tells.
+    """
+
+    element: etree._Element
+    placeholder: str | None
+    box: Box | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lettering:
+    """The text of a shape.
+
+    Attributes:
+        size: Largest size that is used in it, in hundredths of a point; 0 where it is the layout's.
+    """
+
+    shape: SlideShape
+    lines: tuple[str, ...]
+    size: int
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.lines))
+
+
+def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
+    """The shapes of a slide, the text box that is set as its title among the placeholders of titles.
+
+    It is the topmost text but for a label above it, one or two short lines, and larger than all other text. A slide
+    whose title has a placeholder has no other one.
+    """
+    letterings = [_lettering(shape) for shape in shapes if shape.placeholder not in RUNNING_PLACEHOLDERS]
+    letterings = [lettering for lettering in letterings if lettering.lines]
+    if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS for lettering in letterings):
+        return list(shapes)
+    largest = max(letterings, key=lambda lettering: lettering.size, default=None)
+    if largest is None or not _is_title(largest, letterings, shapes):
+        return list(shapes)
+    return [replace(shape, placeholder="title") if shape is largest.shape else shape for shape in shapes]
+
+
+def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
+    """Title first, then from top to bottom and left to right; running text and shapes without a place last.
+
+    What stands within a drawn shape, such as the panel of a column or a card, is read together.
+    """
+
+    def rank(shape: SlideShape) -> int:
+        if shape.placeholder in TITLE_PLACEHOLDERS:
+            return 0
+        return 2 if shape.placeholder in RUNNING_PLACEHOLDERS or (shape.box is None and not shape.placeholder) else 1
+
+    def place(shape: SlideShape) -> tuple[int, float, float]:
+        left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
+        return rank(shape), round(top / _SAME_LINE_POINTS), left
+
+    ordered = sorted(shapes, key=place)
+    inside = _held([shape for shape in ordered if rank(shape) == 1 and shape.box])
+    held = {id(shape) for within in inside.values() for shape in within}
+    waiting = [shape for shape in reversed(ordered) if id(shape) not in held]
+    read = []
+    while waiting:
+        shape = waiting.pop()
+        read.append(shape)
+        waiting += reversed(inside.get(id(shape), ()))
+    return read
+
+
+def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
+    """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given."""
+    if len(shapes) > _MOST_SHAPES:
+        return {}
+    panels = [
+        (_size(shape), shape) for shape in shapes if shape.placeholder is None and local_name(shape.element) == "sp"
+    ]
+    panels.sort(key=itemgetter(0))
+    inside: dict[int, list[SlideShape]] = {}
+    for shape in shapes:
+        around = (panel for size, panel in panels if size > _size(shape) and _holds(panel, shape))
+        if (panel := next(around, None)) is not None:
+            inside.setdefault(id(panel), []).append(shape)
+    return inside
+
+
+def _size(shape: SlideShape) -> float:
+    left, top, right, bottom = shape.box or (0.0, 0.0, 0.0, 0.0)
+    return (right - left) * (bottom - top)
+
+
+def _holds(panel: SlideShape, shape: SlideShape) -> bool:
+    """Whether most of a shape lies within another one."""
+    assert panel.box
+    assert shape.box
+    width, height = (
+        min(panel.box[end], shape.box[end]) - max(panel.box[begin], shape.box[begin]) for begin, end in ((0, 2), (1, 3))
+    )
+    return width > 0 < height and width * height >= _HELD * _size(shape)
+
+
+def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Sequence[SlideShape]) -> bool:
+    """Whether the largest text of a slide is its title."""
+    shape = title.shape
+    if shape.box is None or shape.placeholder or local_name(shape.element) != "sp" or _is_joined(shape, shapes):
+        return False
+    if len(title.lines) > _TITLE_LINES or title.characters > _TITLE_CHARS or not any(map(str.isalpha, title.lines[0])):
+        return False
+    others = [lettering for lettering in letterings if lettering.shape is not shape]
+    if any(lettering.size >= title.size and lettering.lines != title.lines for lettering in others):
+        return False
+    middle = (shape.box[1] + shape.box[3]) / 2
+    above = [other for other in shapes if other is not shape and other.box and other.box[3] <= middle]
+    if any(_size(other) > _size(shape) for other in above if local_name(other.element) in _GRAPHICS):
+        return False
+    labels = [lettering for lettering in others if any(lettering.shape is other for other in above)]
+    return len(labels) <= 1 and all(label.characters <= _LABEL_CHARS and len(label.lines) == 1 for label in labels)
+
+
+def _is_joined(shape: SlideShape, shapes: Sequence[SlideShape]) -> bool:
+    """Whether a connector starts or ends at a shape."""
+    ends = (end for other in shapes for end in other.element.iter("{*}stCxn", "{*}endCxn"))
+    return property_of(shape.element, "id") in {end.get("id") for end in ends}
+
+
+def _lettering(shape: SlideShape) -> _Lettering:
+    lines = []
+    size = 0
+    for paragraph in shape.element.iter("{*}p"):
+        runs = [run for run in paragraph.iter("{*}r", "{*}fld") if _plain_text(run).strip()]
+        if runs:
+            lines.append("".join(map(_plain_text, runs)))
+            size = max([size, *(_size_of(run, paragraph, shape) for run in runs)])
+    return _Lettering(shape, tuple(lines), size)
+
+
+def _plain_text(run: etree._Element) -> str:
+    return "".join(text.text or "" for text in run.iterfind("{*}t"))
+
+
+def _size_of(run: etree._Element, paragraph: etree._Element, shape: SlideShape) -> int:
+    """Size of a run: its own, else that of its level in the shape, else the plain one; 0 in a placeholder."""
+    level = attribute(paragraph.find("{*}pPr"), "lvl") or "0"
+    of_level = f"{{*}}lstStyle/{{*}}lvl{int(level) + 1 if level.isdecimal() else 1}pPr/{{*}}defRPr"
+    body = paragraph.getparent()
+    stated = attribute(run.find("{*}rPr"), "sz") or attribute(None if body is None else body.find(of_level), "sz")
+    if stated.isdecimal():
+        return int(stated)
+    return 0 if shape.placeholder else _PLAIN_SIZE
