@@ -4,6 +4,7 @@ from typing import Any
 import pptx
 import pytest
 from office_building import saved, shown
+from pptx.dml.color import RGBColor
 from pptx.enum.shapes import MSO_CONNECTOR
 from pptx.util import Pt
 
@@ -12,6 +13,7 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.office.slides import parse_pptx
 
 HEADING, PARAGRAPH, TABLE = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.TABLE
+DARK, LIGHT, WHITE = (26, 54, 93), (238, 238, 238), (255, 255, 255)
 
 
 def add_text(shapes: Any, left: float, top: float, text: str, *, size: float | None = None) -> Any:
@@ -70,3 +72,69 @@ def test_a_slide_with_a_title_has_no_other_one() -> None:
         add_text(shapes, 40, 5, "大きな字", size=60)
 
     assert shown(blocks_of_slide(build, layout=5)) == [(HEADING, "題"), (PARAGRAPH, "大きな字")]
+
+
+def table_of(rows: list[list[str]], change: Callable[[Any], None] | None = None, *, first_row: bool = False) -> Block:
+    def build(shapes: Any) -> None:
+        table = shapes.add_table(len(rows), len(rows[0]), Pt(20), Pt(20), Pt(400), Pt(100)).table
+        table.first_row = first_row
+        for row, texts in enumerate(rows):
+            for column, text in enumerate(texts):
+                table.cell(row, column).text = text
+        if change is not None:
+            change(table)
+
+    (block,) = blocks_of_slide(build)
+    assert block.kind is TABLE
+    return block
+
+
+@pytest.mark.parametrize(
+    ("fills", "bold", "expected"),
+    [
+        ({0: DARK}, 0, 1),
+        ({0: DARK, 2: LIGHT}, 0, 1),
+        ({}, 1, 1),
+        ({}, 0, 0),
+        (dict.fromkeys(range(4), DARK), 0, 0),
+        ({0: LIGHT, 2: LIGHT}, 0, 0),  # stripes
+        ({0: WHITE}, 0, 0),
+        ({}, 4, 0),
+    ],
+)
+def test_rows_of_slide_tables_with_a_look_of_their_own_are_headers(
+    fills: dict[int, tuple[int, int, int]], bold: int, expected: int
+) -> None:
+    def set_off(table: Any) -> None:
+        for place, row in enumerate(table.rows):
+            for cell in row.cells:
+                if color := fills.get(place):
+                    cell.fill.solid()
+                    cell.fill.fore_color.rgb = RGBColor(*color)  # type: ignore[no-untyped-call]
+                cell.text_frame.paragraphs[0].runs[0].font.bold = place < bold
+
+    rows = [["版", "日付"], ["一", "四月"], ["二", "五月"], ["三", "六月"]]
+    assert table_of(rows, set_off).header_row_count == expected
+
+
+@pytest.mark.parametrize("first_row", [True, False])
+def test_names_below_names_of_slide_tables_are_headers(first_row: bool) -> None:
+    def merge(table: Any) -> None:
+        table.cell(0, 0).merge(table.cell(1, 0))
+        table.cell(0, 1).merge(table.cell(0, 2))
+
+    names = [["狙い", "利点", ""], ["", "効率", "低減"]]
+    assert table_of([*names, ["調査", "高い", "低い"]], merge, first_row=first_row).header_row_count == 2
+    assert table_of([*names, ["調査", "高い", "低い"]]).header_row_count == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["開発言語", "Python"], ["環境", "社内"], ["担当者", "山田"]], 0),
+        ([["項目", "内容"], ["開発言語", "Python"], ["環境", "社内"]], 1),
+        ([["料理名", "熱量"], ["天津飯", "八百"], ["焼き魚", "三百"]], 1),
+    ],
+)
+def test_the_look_of_a_slide_table_makes_no_header_of_labels_and_values(rows: list[list[str]], expected: int) -> None:
+    assert table_of(rows, first_row=True).header_row_count == expected

@@ -30,6 +30,7 @@ from rag_assets.parsing.office.slide_layout import (
     in_reading_order,
     with_title,
 )
+from rag_assets.parsing.office.slide_tables import cells_of_row, columns_and_rows, slide_header_rows
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
@@ -248,11 +249,10 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
         return
     table = element.find(".//{*}tbl")
     if table is not None:
-        rows = [Row(cells) for cells in _table_rows(table, targets)]
-        if rows:
-            properties = table.find("{*}tblPr")
-            first_row = properties is not None and properties.get("firstRow") in ("1", "true")
-            yield table_block(rows, min(int(first_row), len(rows) - 1), section, box=box)
+        cells = map(cells_of_row, table.iterfind("{*}tr"))
+        placed = [[(_text(cell, targets), *columns_and_rows(cell)) for cell in row] for row in cells]
+        if rows := [Row(cells) for cells in fill_grid(placed)]:
+            yield table_block(rows, min(slide_header_rows(table, placed), len(rows) - 1), section, box=box)
         return
     if shape.placeholder in TITLE_PLACEHOLDERS | RUNNING_PLACEHOLDERS:
         if text := _text(element, targets):
@@ -267,14 +267,6 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
     for paragraph in element.iterfind("{*}txBody/{*}p"):
         if text := _paragraph_text(paragraph, targets):
             yield Block(kind, text, section, box=box)
-
-
-def _table_rows(table: etree._Element, targets: Mapping[str, str]) -> list[tuple[str, ...]]:
-    placed = []
-    for row in table.iterfind("{*}tr"):
-        cells = [cell for cell in row.iterfind("{*}tc") if not (_flag(cell, "hMerge") or _flag(cell, "vMerge"))]
-        placed.append([(_text(cell, targets), _span(cell, "gridSpan"), _span(cell, "rowSpan")) for cell in cells])
-    return fill_grid(placed)
 
 
 def _notes(archive: Archive, relations: dict[str, Relation]) -> Iterator[str]:
@@ -341,12 +333,3 @@ def _points(value: str | None) -> float:
         return int(value or "0") / _EMU_PER_POINT
     except ValueError:
         return 0.0
-
-
-def _span(cell: etree._Element, name: str) -> int:
-    value = cell.get(name, "1")
-    return max(1, min(int(value), 1000)) if value.isascii() and value.isdigit() else 1
-
-
-def _flag(cell: etree._Element, name: str) -> bool:
-    return cell.get(name) in ("1", "true")

@@ -33,6 +33,22 @@ def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> i
     return max(first, _spanned(rows)) if first else 0
 
 
+def spanned_rows(placed: Sequence[Sequence[tuple[str, int, int]]]) -> int:
+    """Rows that the first row spans where all of its cells span rows or columns; 0 where not, or where they hold data.
+
+    Names below names are words, and a body is left below them.
+
+    Args:
+        placed: For each row its own cells as (text, columns spanned, rows spanned).
+    """
+    depths = {rows for _, _, rows in placed[0] if rows > 1}
+    across = [columns for _, columns, rows in placed[0] if rows == 1]
+    if len(depths) != 1 or not across or 1 in across or (depth := max(depths)) >= len(placed):
+        return 0
+    below = [text for row in placed[1:depth] for text, _, _ in row]
+    return 0 if any(not text or _NUMBER.search(text) for text in below) else depth
+
+
 def undeleted_rows(table: etree._Element) -> list[etree._Element]:
     """Rows of a table but for those that were deleted under change tracking."""
     return [row for row in descend(table, "tr") if row.find("{*}trPr/{*}del") is None]
@@ -89,21 +105,12 @@ def _is_bold_run(run: etree._Element) -> bool:
 
 
 def _spanned(rows: Sequence[etree._Element]) -> int:
-    """Rows that the first row spans where all of its cells span rows or columns; 0 where not, or where they hold data.
-
-    Names below names are words, and a body is left below them.
-    """
-    cells = list(cells_of(rows[0]))
-    down = [start for start, _, cell in cells if merge_of(cell) == "restart"]
-    across = [start for start, width, cell in cells if width > 1 and merge_of(cell) != "restart"]
-    if not down or not across or len(down) + len(across) < len(cells):
-        return 0
-    depths = {_depth(rows, start) for start in down}
-    depth = max(depths)
-    if len(depths) > 1 or depth >= len(rows):
-        return 0
-    below = [cell for row in rows[1:depth] for _, _, cell in cells_of(row) if merge_of(cell) != "continue"]
-    return 0 if any(not _text(cell) or _NUMBER.search(_text(cell)) for cell in below) else depth
+    """Rows that the first row spans, as `spanned_rows` has it."""
+    placed = []
+    for place, row in enumerate(rows):
+        cells = [(start, width, cell) for start, width, cell in cells_of(row) if merge_of(cell) != "continue"]
+        placed.append([(_text(cell), width, 1 if place else _depth(rows, start)) for start, width, cell in cells])
+    return spanned_rows(placed)
 
 
 def _depth(rows: Sequence[etree._Element], column: int) -> int:
