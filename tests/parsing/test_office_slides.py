@@ -138,3 +138,25 @@ def test_names_below_names_of_slide_tables_are_headers(first_row: bool) -> None:
 )
 def test_the_look_of_a_slide_table_makes_no_header_of_labels_and_values(rows: list[list[str]], expected: int) -> None:
     assert table_of(rows, first_row=True).header_row_count == expected
+
+
+LONG = "既存の手順では担当者が一件ずつ目で見て確かめており、件数が増えると間に合わない"
+
+
+@pytest.mark.parametrize(
+    ("lower", "expected"),
+    [
+        ((LONG, LONG[::-1]), ["目的", LONG, "対象", LONG[::-1]]),
+        (("削除", "詳細"), ["目的", "対象", "削除", "詳細"]),  # a grid of words
+        ((LONG, ""), ["目的", "対象", LONG]),
+    ],
+)
+def test_labels_side_by_side_are_read_with_the_texts_beneath_them(lower: tuple[str, str], expected: list[str]) -> None:
+    def build(shapes: Any) -> None:
+        add_text(shapes, 40, 100, expected[0])  # its shadow
+        for left, label, text in zip((40, 380), ("目的", "対象"), lower, strict=True):
+            add_text(shapes, left, 100, label)
+            if text:
+                add_text(shapes, left, 132, text)
+
+    assert [block.text for block in blocks_of_slide(build)] == [expected[0], *expected]

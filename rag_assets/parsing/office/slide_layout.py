@@ -3,7 +3,7 @@
 What they say stands in `slides`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -17,13 +17,16 @@ from rag_assets.parsing.office.styles import attribute
 TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
+_SAME_EDGE_POINTS = 6.0
+_WIDTHS_APART = 0.2  # of a label, by which a text beneath it may be wider or narrower
 _HELD = 0.75  # of a shape, from which it stands within another one
 _MOST_SHAPES = 1_000  # of a slide that are looked at for what stands within them
 _PLAIN_SIZE = 1_800  # of text whose size nothing states, in hundredths of a point
+_BOXES = {"sp", "graphicFrame"}
 _GRAPHICS = {"pic", "graphicFrame"}
 _TITLE_LINES = 2
 _TITLE_CHARS = 80
-_LABEL_CHARS = 30  # of a line above a title
+_LABEL_CHARS = 30  # at most, of a line above a title or above a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class _Lettering:
     def characters(self) -> int:
         return sum(map(len, self.lines))
 
+    @property
+    def is_label(self) -> bool:
+        """Whether it is one short line."""
+        return len(self.lines) == 1 and self.characters <= _LABEL_CHARS
+
 
 def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     """The shapes of a slide, the text box that is set as its title among the placeholders of titles.
@@ -76,7 +84,8 @@ def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
 def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
     """Title first, then from top to bottom and left to right; running text and shapes without a place last.
 
-    What stands within a drawn shape, such as the panel of a column or a card, is read together.
+    What stands within a drawn shape, such as the panel of a column or a card, is read together; so is a label with
+    what stands directly beneath it, where such columns stand side by side.
     """
 
     def rank(shape: SlideShape) -> int:
@@ -91,7 +100,13 @@ def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
     ordered = sorted(shapes, key=place)
     inside = _held([shape for shape in ordered if rank(shape) == 1 and shape.box])
     held = {id(shape) for within in inside.values() for shape in within}
-    waiting = [shape for shape in reversed(ordered) if id(shape) not in held]
+    outside = [shape for shape in ordered if id(shape) not in held]
+    for siblings in [[shape for shape in outside if rank(shape) == 1 and shape.box], *inside.values()]:
+        for label, text in _columns(siblings, inside):
+            siblings.remove(text)
+            inside.setdefault(id(label), []).append(text)
+            held.add(id(text))
+    waiting = [shape for shape in reversed(outside) if id(shape) not in held]
     read = []
     while waiting:
         shape = waiting.pop()
@@ -114,6 +129,51 @@ def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
         if (panel := next(around, None)) is not None:
             inside.setdefault(id(panel), []).append(shape)
     return inside
+
+
+def _columns(
+    siblings: Sequence[SlideShape], inside: Mapping[int, Sequence[SlideShape]]
+) -> list[tuple[SlideShape, SlideShape]]:
+    """Labels with the text, table or panel directly beneath each, where such pairs stand side by side.
+
+    Args:
+        siblings: Shapes that stand within the same one.
+        inside: What stands within shapes, by their identities.
+    """
+    boxes = [shape for shape in siblings if local_name(shape.element) in _BOXES]
+    if len(boxes) > _MOST_SHAPES:
+        return []
+    letterings = {id(shape): _lettering(shape) for shape in boxes}
+
+    def is_body(shape: SlideShape) -> bool:
+        is_text = letterings[id(shape)].characters > _LABEL_CHARS
+        return is_text or id(shape) in inside or local_name(shape.element) == "graphicFrame"
+
+    labels = [shape for shape in boxes if letterings[id(shape)].is_label]
+    beneath = ((label, _beneath(label, boxes)) for label in labels)
+    of_body = {id(body): (label, body) for label, body in beneath if body and is_body(body)}
+    pairs = list(of_body.values())
+    return [pair for pair in pairs if any(_is_beside(pair[0], label) for label, _ in pairs)]
+
+
+def _beneath(label: SlideShape, boxes: Sequence[SlideShape]) -> SlideShape | None:
+    """The box directly beneath a label, where it has the same left edge and about the same width."""
+    assert label.box
+    left, top, right, bottom = label.box
+    placed = ((box.box, box) for box in boxes if box.box)
+    below = [(place, box) for place, box in placed if place[1] > top and place[0] < right and left < place[2]]
+    place, body = min(below, key=lambda item: item[0][1], default=(label.box, None))
+    is_near = -_SAME_EDGE_POINTS <= place[1] - bottom <= _SAME_LINE_POINTS
+    is_aligned = abs(place[0] - left) <= _SAME_EDGE_POINTS and abs(place[2] - right) <= _WIDTHS_APART * (right - left)
+    return body if is_near and is_aligned else None
+
+
+def _is_beside(shape: SlideShape, other: SlideShape) -> bool:
+    """Whether two shapes begin at the same height, one to the right of the other."""
+    assert shape.box
+    assert other.box
+    apart = shape.box[2] <= other.box[0] + 1 or other.box[2] <= shape.box[0] + 1
+    return apart and abs(shape.box[1] - other.box[1]) <= _SAME_EDGE_POINTS
 
 
 def _size(shape: SlideShape) -> float:
@@ -146,7 +206,7 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     if any(_size(other) > _size(shape) for other in above if local_name(other.element) in _GRAPHICS):
         return False
     labels = [lettering for lettering in others if any(lettering.shape is other for other in above)]
-    return len(labels) <= 1 and all(label.characters <= _LABEL_CHARS and len(label.lines) == 1 for label in labels)
+    return len(labels) <= 1 and all(label.is_label for label in labels)
 
 
 def _is_joined(shape: SlideShape, shapes: Sequence[SlideShape]) -> bool:
