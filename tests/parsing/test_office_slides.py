@@ -160,3 +160,17 @@ def test_labels_side_by_side_are_read_with_the_texts_beneath_them(lower: tuple[s
                 add_text(shapes, left, 132, text)
 
     assert [block.text for block in blocks_of_slide(build)] == [expected[0], *expected]
+
+
+def test_a_bullet_in_a_box_of_its_own_begins_the_text_beside_it() -> None:
+    def build(shapes: Any) -> None:
+        for top, text in ((100, "商品の登録"), (160, "注文の確認")):
+            shapes.add_textbox(Pt(40), Pt(top), Pt(20), Pt(30)).text_frame.text = "●"
+            add_text(shapes, 62, top + 4, text)
+        for top, sign in ((220, "＋"), (280, "✓")):  # neither a bullet nor one beside a text
+            shapes.add_textbox(Pt(40), Pt(top), Pt(20), Pt(30)).text_frame.text = sign
+        add_text(shapes, 62, 220, "税")
+        add_text(shapes, 200, 280, "合計")
+
+    texts = [block.text for block in blocks_of_slide(build)]
+    assert texts == ["● 商品の登録", "● 注文の確認", "＋", "税", "✓", "合計"]

@@ -20,8 +20,10 @@ _SAME_LINE_POINTS = 12.0
 _SAME_EDGE_POINTS = 6.0
 _WIDTHS_APART = 0.2  # of a label, by which a text beneath it may be wider or narrower
 _HELD = 0.75  # of a shape, from which it stands within another one
-_MOST_SHAPES = 1_000  # of a slide that are looked at for what stands within them
+_MOST_SHAPES = 1_000  # of a slide that are compared with each other
 _PLAIN_SIZE = 1_800  # of text whose size nothing states, in hundredths of a point
+_BULLET_GAP_POINTS = 24.0
+_BULLETS = set("●○•・･■□◆◇▪▫▶►▷➤➢✓✔☑☐✅★☆※!！⚠")
 _BOXES = {"sp", "graphicFrame"}
 _GRAPHICS = {"pic", "graphicFrame"}
 _TITLE_LINES = 2
@@ -36,11 +38,13 @@ class SlideShape:
     Attributes:
         placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
         box: Place on the slide in points; None where neither slide nor layout tells.
+        bullet: Sign in a box of its own that begins its text; empty for most shapes.
     """
 
     element: etree._Element
     placeholder: str | None
     box: Box | None
+    bullet: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,11 @@ class _Lettering:
     @property
     def characters(self) -> int:
         return sum(map(len, self.lines))
+
+    @property
+    def is_bullet(self) -> bool:
+        """Whether it is one sign that begins an item of a list."""
+        return len(self.lines) == 1 and self.lines[0].strip() in _BULLETS
 
     @property
     def is_label(self) -> bool:
@@ -79,6 +88,38 @@ def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     if largest is None or not _is_title(largest, letterings, shapes):
         return list(shapes)
     return [replace(shape, placeholder="title") if shape is largest.shape else shape for shape in shapes]
+
+
+def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
+    """The shapes of a slide without boxes that hold a bullet alone: it goes to the text that stands to their right."""
+    if len(shapes) > _MOST_SHAPES:
+        return list(shapes)
+    texts = [
+        (shape, lettering)
+        for shape in shapes
+        if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"
+        if (lettering := _lettering(shape)).lines
+    ]
+    signs = {id(shape): lettering.lines[0].strip() for shape, lettering in texts if lettering.is_bullet}
+    bullets: dict[int, str] = {}
+    dropped = set()
+    for sign, _ in texts:
+        if id(sign) in signs:
+            rest = (shape for shape, _ in texts if id(shape) not in signs and _is_led(shape, sign))
+            if text := min(rest, key=lambda shape: shape.box[0] if shape.box else 0.0, default=None):
+                bullets.setdefault(id(text), signs[id(sign)])
+                dropped.add(id(sign))
+    kept = (shape for shape in shapes if id(shape) not in dropped)
+    return [replace(shape, bullet=bullets.get(id(shape), "")) for shape in kept]
+
+
+def _is_led(text: SlideShape, sign: SlideShape) -> bool:
+    """Whether a text begins to the right of a bullet, on one line with it."""
+    assert text.box
+    assert sign.box
+    middle = (sign.box[1] + sign.box[3]) / 2
+    near = -_SAME_EDGE_POINTS <= text.box[0] - sign.box[2] <= _BULLET_GAP_POINTS
+    return near and text.box[0] > sign.box[0] and text.box[1] <= middle <= text.box[3]
 
 
 def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
@@ -205,7 +246,8 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     above = [other for other in shapes if other is not shape and other.box and other.box[3] <= middle]
     if any(_size(other) > _size(shape) for other in above if local_name(other.element) in _GRAPHICS):
         return False
-    labels = [lettering for lettering in others if any(lettering.shape is other for other in above)]
+    identities = set(map(id, above))
+    labels = [lettering for lettering in others if id(lettering.shape) in identities]
     return len(labels) <= 1 and all(label.is_label for label in labels)
 
 

@@ -28,6 +28,7 @@ from rag_assets.parsing.office.slide_layout import (
     TITLE_PLACEHOLDERS,
     SlideShape,
     in_reading_order,
+    with_bullets,
     with_title,
 )
 from rag_assets.parsing.office.slide_tables import cells_of_row, columns_and_rows, slide_header_rows
@@ -88,7 +89,8 @@ def _read_slide(
     slide = archive.tree(part)
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
-    shapes = in_reading_order(with_title(list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))))
+    drawn = list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))
+    shapes = in_reading_order(with_title(with_bullets(drawn)))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
@@ -261,6 +263,7 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
         return
     if shape.placeholder is None:
         if text := _text(element, targets):
+            text = f"{shape.bullet} {text}".lstrip()
             yield Block(BlockKind.PARAGRAPH, text + link_suffix(text, target), section, box=box)
         return
     kind = BlockKind.PARAGRAPH if shape.placeholder == "subTitle" else BlockKind.LIST_ITEM
