@@ -5,7 +5,7 @@ import pptx
 import pytest
 from office_building import saved, shown
 from pptx.dml.color import RGBColor
-from pptx.enum.shapes import MSO_CONNECTOR
+from pptx.enum.shapes import MSO_CONNECTOR, MSO_SHAPE
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind
@@ -174,3 +174,31 @@ def test_a_bullet_in_a_box_of_its_own_begins_the_text_beside_it() -> None:
 
     texts = [block.text for block in blocks_of_slide(build)]
     assert texts == ["● 商品の登録", "● 注文の確認", "＋", "税", "✓", "合計"]
+
+
+def flow_chart(shapes: Any, lane_names: tuple[str, str]) -> None:
+    """Two frames, a name at the left end of each, and a step in each that a connector joins."""
+    steps = []
+    for top, name, text in zip((50, 200), lane_names, ("申請する", "承認する"), strict=True):
+        shapes.add_shape(MSO_SHAPE.RECTANGLE, Pt(20), Pt(top), Pt(600), Pt(120))
+        if name:
+            shapes.add_textbox(Pt(30), Pt(top + 40), Pt(80), Pt(30)).text_frame.text = name
+        step = shapes.add_shape(MSO_SHAPE.RECTANGLE, Pt(200), Pt(top + 30), Pt(120), Pt(60))
+        step.text_frame.text = text
+        steps.append(step)
+    line = shapes.add_connector(MSO_CONNECTOR.STRAIGHT, 0, 0, 0, 0)
+    line.begin_connect(steps[0], 2)
+    line.end_connect(steps[1], 0)
+
+
+@pytest.mark.parametrize(
+    ("lane_names", "expected"),
+    [
+        (("社員", "上長"), "[社員] 申請する\n[上長] 承認する\n[社員] 申請する — [上長] 承認する"),
+        (("", ""), "申請する\n承認する\n申請する — 承認する"),
+    ],
+)
+def test_steps_of_a_flow_chart_begin_with_the_names_of_their_lanes(lane_names: tuple[str, str], expected: str) -> None:
+    blocks = blocks_of_slide(lambda shapes: flow_chart(shapes, lane_names))
+    assert [block.text for block in blocks if block.kind is BlockKind.DIAGRAM] == [expected]
+    assert [block.text for block in blocks if block.kind is PARAGRAPH] == [name for name in lane_names if name]

@@ -24,6 +24,7 @@ _MOST_SHAPES = 1_000  # of a slide that are compared with each other
 _PLAIN_SIZE = 1_800  # of text whose size nothing states, in hundredths of a point
 _BULLET_GAP_POINTS = 24.0
 _BULLETS = set("●○•・･■□◆◇▪▫▶►▷➤➢✓✔☑☐✅★☆※!！⚠")
+_LANE_WIDTH = 0.5  # of the widest shape of a slide, at least
 _BOXES = {"sp", "graphicFrame"}
 _GRAPHICS = {"pic", "graphicFrame"}
 _TITLE_LINES = 2
@@ -106,7 +107,7 @@ def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     for sign, _ in texts:
         if id(sign) in signs:
             rest = (shape for shape, _ in texts if id(shape) not in signs and _is_led(shape, sign))
-            if text := min(rest, key=lambda shape: shape.box[0] if shape.box else 0.0, default=None):
+            if text := min(rest, key=_left, default=None):
                 bullets.setdefault(id(text), signs[id(sign)])
                 dropped.add(id(sign))
     kept = (shape for shape in shapes if id(shape) not in dropped)
@@ -154,6 +155,60 @@ def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
         read.append(shape)
         waiting += reversed(inside.get(id(shape), ()))
     return read
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Lanes of a flow chart, one below the other.
+
+    Attributes:
+        frames: Elements of the boxes that are drawn around the lanes and of their names.
+        names: Name of the lane that the element of a shape lies in.
+    """
+
+    frames: frozenset[etree._Element]
+    names: Mapping[etree._Element, str]
+
+
+def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
+    """Lanes of a slide: boxes that span it, one below the other, each with a name at its left end.
+
+    The name is a short text, left of all others in the lane; at least one of the lanes holds others.
+    """
+    drawn = [shape for shape in shapes if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"]
+    if len(drawn) > _MOST_SHAPES:
+        return Lanes(frozenset(), {})
+    letterings = {id(shape): _lettering(shape) for shape in drawn}
+    texts = sorted((shape for shape in drawn if letterings[id(shape)].lines), key=_left)
+    widest = max(map(_width, drawn), default=0.0)
+    lanes = []
+    for lane in drawn:
+        held = [text for text in texts if _holds(lane, text)]
+        if letterings[id(lane)].lines or _width(lane) < _LANE_WIDTH * widest or not held:
+            continue
+        name, *steps = held
+        if letterings[id(name)].is_label and all(_left(step) >= _left(name) + _width(name) / 2 for step in steps):
+            lanes.append((lane, name, steps))
+    lanes = [item for item in lanes if any(_is_stacked(item[0], other) for other, _, _ in lanes)]
+    names = {step.element: letterings[id(name)].lines[0].strip() for _, name, steps in lanes for step in steps}
+    frames = frozenset(shape.element for lane, name, _ in lanes for shape in (lane, name))
+    return Lanes(frames if names else frozenset(), names)
+
+
+def _width(shape: SlideShape) -> float:
+    return shape.box[2] - shape.box[0] if shape.box else 0.0
+
+
+def _is_stacked(shape: SlideShape, other: SlideShape) -> bool:
+    """Whether two shapes have the same left and right edges, one below the other."""
+    assert shape.box
+    assert other.box
+    is_level = all(abs(shape.box[side] - other.box[side]) <= _SAME_EDGE_POINTS for side in (0, 2))
+    return is_level and (shape.box[3] <= other.box[1] + 1 or other.box[3] <= shape.box[1] + 1)
+
+
+def _left(shape: SlideShape) -> float:
+    return shape.box[0] if shape.box else 0.0
 
 
 def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:

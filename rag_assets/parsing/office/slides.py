@@ -17,7 +17,7 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.archive import Archive, Relation, alternative, local_name
 from rag_assets.parsing.drawings.diagrams import find_diagrams
-from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
+from rag_assets.parsing.drawings.drawings import LINES, ShapeKind, property_of, read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.geometry import IDENTITY, Frame
@@ -27,6 +27,7 @@ from rag_assets.parsing.office.slide_layout import (
     RUNNING_PLACEHOLDERS,
     TITLE_PLACEHOLDERS,
     SlideShape,
+    find_lanes,
     in_reading_order,
     with_bullets,
     with_title,
@@ -216,26 +217,29 @@ def _diagrams(
         return
     drawing = read_shapes(archive, relations, tree)
     order = {property_of(shape.element, "id"): place for place, shape in enumerate(shapes)}
+    lanes = find_lanes(shapes)
+    texts: dict[str, str] = {}
     drawn = []
     for shape in drawing.shapes if drawing.connectors else ():
         place = order.get(shape.identity, len(shapes))
-        text = _text(shapes[place].element).replace("\n", " ") if place < len(shapes) else ""
-        # Rows so far from each other that connectors alone make a diagram, in reading order.
-        area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
-        drawn.append(replace(shape, area=area, text=text or shape.text))
+        element = shapes[place].element if place < len(shapes) else None
+        if element is None or element not in lanes.frames:
+            text = "" if element is None else _text(element).replace("\n", " ")
+            lane = lanes.names.get(element) if element is not None and shape.kind is ShapeKind.NODE else None
+            texts[shape.identity] = f"[{lane}] {text}" if text and lane else text
+            # Rows so far from each other that connectors alone make a diagram, in reading order.
+            area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
+            drawn.append(replace(shape, area=area, text=texts[shape.identity] or shape.text))
     for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
         members = (drawn[index].identity for index in (*diagram.members, *diagram.labels))
         joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
         taken = [shape for shape in joined if shape.placeholder is None and local_name(shape.element) == "sp"]
         on_lines = {drawn[index].identity for index in diagram.labels}
-        texts = (
-            _text(shape.element).replace("\n", " ")
-            for shape in taken
-            if property_of(shape.element, "id") not in on_lines
-        )
+        identities = (property_of(shape.element, "id") for shape in taken)
+        own_texts = [texts[identity] for identity in identities if identity not in on_lines and texts[identity]]
         if diagram.edges:
             boxes = [shape.box for shape in joined if shape.box]
-            lines = (*filter(None, texts), *diagram.edges)
+            lines = (*own_texts, *diagram.edges)
             yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
 
 
