@@ -44,10 +44,21 @@ def test_the_topmost_and_largest_text_of_a_slide_is_its_title() -> None:
     ]
 
 
+def test_the_number_of_a_chapter_may_be_larger_than_its_title() -> None:
+    def build(shapes: Any) -> None:
+        shapes.add_textbox(Pt(0), Pt(180), Pt(100), Pt(60)).text_frame.text = "2"
+        shapes[0].text_frame.paragraphs[0].runs[0].font.size = Pt(60)
+        add_text(shapes, 120, 200, "基本設計", size=32)
+        add_text(shapes, 120, 260, "画面と帳票", size=14)
+
+    assert shown(blocks_of_slide(build)) == [(HEADING, "基本設計"), (PARAGRAPH, "2"), (PARAGRAPH, "画面と帳票")]
+
+
 @pytest.mark.parametrize(
     "texts",
     [
-        [("売上", 20, 18), ("120", 200, 60), ("増加", 300, 12)],  # a number in the middle
+        [("売上", 20, 18), ("12", 200, 60), ("増加", 300, 12)],  # a number in the middle
+        [("売上", 20, 18), ("120", 200, 60), ("増加", 300, 12)],
         [("売上", 20, 18), ("費用", 60, 18)],
         [("売上", 20, 12), ("費用", 60, 12), ("利益", 100, 18)],
         [("一行目\n二行目\n三行目", 20, 24), ("費用", 200, 12)],

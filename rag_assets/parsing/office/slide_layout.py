@@ -70,6 +70,11 @@ class _Lettering:
         return len(self.lines) == 1 and self.lines[0].strip() in _BULLETS
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is a number that a chapter could have."""
+        return len(self.lines) == 1 and len(number := self.lines[0].strip(" .．")) <= 2 and number.isdecimal()
+
+    @property
     def is_label(self) -> bool:
         """Whether it is one short line."""
         return len(self.lines) == 1 and self.characters <= _LABEL_CHARS
@@ -78,14 +83,15 @@ class _Lettering:
 def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     """The shapes of a slide, the text box that is set as its title among the placeholders of titles.
 
-    It is the topmost text but for a label above it, one or two short lines, and larger than all other text. A slide
-    whose title has a placeholder has no other one.
+    It is the topmost text but for a label above it, one or two short lines, and larger than all other text but for the
+    number of a chapter to its left. A slide whose title has a placeholder has no other one.
     """
     letterings = [_lettering(shape) for shape in shapes if shape.placeholder not in RUNNING_PLACEHOLDERS]
     letterings = [lettering for lettering in letterings if lettering.lines]
     if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS for lettering in letterings):
         return list(shapes)
-    largest = max(letterings, key=lambda lettering: lettering.size, default=None)
+    words = (lettering for lettering in letterings if not lettering.is_number)
+    largest = max(words, key=lambda lettering: lettering.size, default=None)
     if largest is None or not _is_title(largest, letterings, shapes):
         return list(shapes)
     return [replace(shape, placeholder="title") if shape is largest.shape else shape for shape in shapes]
@@ -295,6 +301,7 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     if len(title.lines) > _TITLE_LINES or title.characters > _TITLE_CHARS or not any(map(str.isalpha, title.lines[0])):
         return False
     others = [lettering for lettering in letterings if lettering.shape is not shape]
+    others = [other for other in others if not (other.is_number and _leads(other.shape, shape))]
     if any(lettering.size >= title.size and lettering.lines != title.lines for lettering in others):
         return False
     middle = (shape.box[1] + shape.box[3]) / 2
@@ -304,6 +311,14 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     identities = set(map(id, above))
     labels = [lettering for lettering in others if id(lettering.shape) in identities]
     return len(labels) <= 1 and all(label.is_label for label in labels)
+
+
+def _leads(number: SlideShape, title: SlideShape) -> bool:
+    """Whether a number stands to the left of a title, on one line with it."""
+    if not number.box or not title.box:
+        return False
+    overlap = min(number.box[3], title.box[3]) - max(number.box[1], title.box[1])
+    return number.box[2] <= title.box[0] + _SAME_EDGE_POINTS and overlap > 0
 
 
 def _is_joined(shape: SlideShape, shapes: Sequence[SlideShape]) -> bool:
