@@ -6,7 +6,7 @@ from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.excel.layout.names import Kind, is_attribute, is_series, kind_of
+from rag_assets.parsing.names import Kind, is_attribute, is_series, kind_of
 
 Values = list[tuple[object, ...]]
 

@@ -6,7 +6,7 @@ from itertools import takewhile
 from lxml import etree
 
 from rag_assets.parsing.archive import local_name
-from rag_assets.parsing.excel.layout.names import is_attribute, is_generic, names_value
+from rag_assets.parsing.names import is_attribute, is_generic, names_value
 from rag_assets.parsing.office.styles import attribute
 from rag_assets.parsing.office.tables import spanned_rows
 

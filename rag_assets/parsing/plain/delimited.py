@@ -19,8 +19,8 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
-from rag_assets.parsing.excel.layout.names import is_period
 from rag_assets.parsing.flow import Sections, clean, table_block
+from rag_assets.parsing.names import is_period
 from rag_assets.parsing.plain.text import decode_text
 from rag_assets.text.cells import cover, format_range
 

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.parsing.excel.layout.names import is_attribute, is_name, is_number
+from rag_assets.parsing.names import is_attribute, is_name, is_number
 from rag_assets.text.cells import Area
 from rag_assets.text.plain import one_line
 

@@ -16,9 +16,9 @@ from itertools import pairwise
 from statistics import median
 
 from rag_assets.parsing.excel.cells import SheetCells, Texts
-from rag_assets.parsing.excel.layout.names import is_number
 from rag_assets.parsing.excel.workbook import PLAIN, Look
 from rag_assets.parsing.geometry import Sets
+from rag_assets.parsing.names import is_number
 from rag_assets.text.cells import Area
 
 TEXT_AREA_TEXTS = 12  # of a room, from which it is a page or an area of its own rather than a value

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import block_area
-from rag_assets.parsing.excel.layout.names import has_digit
+from rag_assets.parsing.names import has_digit
 from rag_assets.text.cells import Area, cover
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import FULL_WIDTH_LETTERS

@@ -14,12 +14,12 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, begin_with_title, make_bands, split_bands, titles_names
-from rag_assets.parsing.excel.layout.names import is_number
 from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
 from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
+from rag_assets.parsing.names import is_number
 from rag_assets.text.cells import Area, parse_area
 from rag_assets.text.scripts import ITEM_LETTERS
 

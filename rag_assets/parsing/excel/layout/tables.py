@@ -13,7 +13,8 @@ from itertools import groupby, pairwise, takewhile
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.layout.bands import Band, Box, is_form_row, stands_out
-from rag_assets.parsing.excel.layout.names import (
+from rag_assets.parsing.excel.layout.sections import is_unit
+from rag_assets.parsing.names import (
     Kind,
     has_digit,
     is_attribute,
@@ -26,7 +27,6 @@ from rag_assets.parsing.excel.layout.names import (
     names_value,
     plain,
 )
-from rag_assets.parsing.excel.layout.sections import is_unit
 from rag_assets.text.cells import Area
 
 _MAXIMUM_HEADER_ROWS = 6
