@@ -11,6 +11,7 @@ from rag_assets.parsing.office.styles import attribute, integer, is_on, value_of
 
 _FIRST_ROW = 0x20
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}
+_MOST_HEADER_ROWS = 3
 _NUMBER = re.compile(r"\d")
 
 
@@ -18,18 +19,18 @@ def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> i
     """Leading rows of a table that name its columns.
 
     They are the rows marked to repeat as headers; else those that are set off from the others by bold type or shading
-    alone; else one where the look of the table sets off the first row and it is full. Where every cell of the first
-    row spans columns or rows, so that names stand below names, the rows that it spans are header rows with it.
+    alone, all in one look; else one where the look of the table sets off the first row and it is full. Marks on nearly
+    every row show nothing beyond the first. Where every cell of the first row spans columns or rows, so that names
+    stand below names, the rows that it spans are header rows with it.
     """
     marked = _leading(rows, lambda row: is_on(row.find("{*}trPr/{*}tblHeader")))
+    if marked == len(rows) or marked > _MOST_HEADER_ROWS:
+        marked = 1
     if marked or len(rows) < 2:
         return max(marked, _spanned(rows)) if marked else 0
-    set_off = _leading(rows, _is_shaded) or _leading(rows, _is_bold)
-    if set_off == len(rows):
-        set_off = 0
     cells = list(descend(rows[0], "tc"))
     is_full = len(cells) > 1 and all(map(_text, cells))
-    first = set_off or int(is_full and _sets_off_first(table))
+    first = _set_off(rows) or int(is_full and _sets_off_first(table))
     return max(first, _spanned(rows)) if first else 0
 
 
@@ -87,10 +88,21 @@ def _sets_off_first(table: etree._Element) -> bool:
     return False
 
 
-def _is_shaded(row: etree._Element) -> bool:
-    """Whether all of at least two cells have a ground of their own; cells that go on from above count with it."""
+def _set_off(rows: Sequence[etree._Element]) -> int:
+    """Leading rows in one look of their own, shaded or bold, that no row below them has; 0 where there are none."""
+    looks = [(_fills(row), _is_bold(row)) for row in rows]
+    if not any(looks[0]):
+        return 0
+    alike = next((place for place, look in enumerate(looks) if look != looks[0]), len(rows))
+    if alike == len(rows):
+        return 0
+    return 1 if looks[0] in looks[alike:] else alike
+
+
+def _fills(row: etree._Element) -> frozenset[str]:
+    """Grounds of a row where each of at least two cells has one; cells that go on from above count with it."""
     fills = [attribute(cell.find("{*}tcPr/{*}shd"), "fill") for cell in descend(row, "tc")]
-    return len(fills) > 1 and not any(fill in _PLAIN_FILLS for fill in fills)
+    return frozenset() if len(fills) < 2 or any(fill in _PLAIN_FILLS for fill in fills) else frozenset(fills)
 
 
 def _is_bold(row: etree._Element) -> bool:
