@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from docx.oxml import parse_xml
 from office_building import W, read_docx
 
@@ -14,11 +15,12 @@ def header_rows(
     looks: Sequence[tuple[str, bool]] = (),
     *,
     repeated: int = 0,
+    style: str | None = None,
 ) -> int:
     """Header rows of a table whose rows have grounds and bold type, or repeat on every page."""
 
     def build(document: Any) -> None:
-        table = document.add_table(rows=len(rows), cols=max(map(len, rows)))
+        table = document.add_table(rows=len(rows), cols=max(map(len, rows)), style=style)
         for place, texts in enumerate(rows):
             fill, is_bold = looks[place] if place < len(looks) else _PLAIN
             if place < repeated:
@@ -44,5 +46,63 @@ def test_two_rows_in_one_look_are_headers() -> None:
 
 
 def test_marks_to_repeat_every_row_show_one_header() -> None:
-    rows = [("列", "内容", "例"), ("name", "名称", "A"), ("kind", "種別", "B"), ("code", "番号", "C"), ("day", "日", "D")]
+    rows = [
+        ("列", "内容", "例"),
+        ("name", "名称", "A"),
+        ("kind", "種別", "B"),
+        ("code", "番号", "C"),
+        ("day", "日", "D"),
+    ]
     assert [header_rows(rows, repeated=count) for count in (2, 4, 5)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("ユースケースID", "UC-001"), ("事前条件", "ログインしている"), ("基本フロー", "画面を開く")],
+        [("人件費", "2,860,000円"), ("予備費", "286,000円"), ("計", "3,146,000円")],
+        [("対象地域", "沿岸"), ("比較対象", "山間"), ("作成日", "2026年5月29日")],
+        [("作成者：", "事務局"), ("作成日：", "2025/10/15"), ("更新日：", "2025/10/15")],
+        [("作成日", "2026年3月4日"), ("対象者", "管理者"), ("バージョン", "0.1")],
+        [("担当", "責任者"), ("作成日", "2024/11/20"), ("状態", "完了")],
+        [("作成者", "田中", "部署", "営業"), ("状態", "完了", "種別", "新規"), ("用途", "社内", "備考", "重要")],
+        [("出席", "田中"), ("", "鈴木")],
+        [("", "TC-01", "TC-02"), ("後半", "TC-11", "TC-12")],
+        [("売場の入口", "1500 × 800mm", "1000 × 300mm"), ("冷蔵庫の扉", "600 × 1600mm", "500 × 1000mm")],
+    ],
+)
+def test_labels_beside_their_values_are_no_header(rows: Sequence[Sequence[str]]) -> None:
+    assert header_rows(rows) == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("項目", "説明"), ("目的", "任意の商品を探す。"), ("概要", "検索する。")],
+        [("用語", "意味"), ("基盤", "土台となるもの")],
+        [("期間", "作業"), ("1週目", "設計"), ("2週目", "試験")],
+        [("工程", "日程", "作業時間（h）"), ("計画書の作成", "2016/04/22", "40")],
+        [("種類", "特徴", "利点"), ("指紋", "特徴点の抽出や画像比較により判定", "安い")],
+        [("評価指標", "目的", "現状"), ("平均時間", "期間を短くする", "3.5日"), ("依頼件数", "誤りを減らす", "150件")],
+        [("管理番号", "業務", "実施者"), ("YA-1", "送信", "新入生")],
+        [("", "川崎", "岩瀬"), ("計画", "R", "A"), ("設計", "A", "C")],
+        [("", "23/10", "23/11"), ("従業員数", "", "")],
+    ],
+)
+def test_names_above_values_are_a_header(rows: Sequence[Sequence[str]]) -> None:
+    assert header_rows(rows) == 1
+
+
+def test_a_style_with_a_look_for_the_first_row_shows_a_header() -> None:
+    rows = [("東", "西"), ("春", "秋"), ("夏", "冬")]
+    assert [header_rows(rows, style=style) for style in (None, "Table Grid", "Light Grid Accent 1")] == [0, 0, 1]
+
+
+def test_a_first_row_without_cells_is_no_header() -> None:
+    def build(document: Any) -> None:
+        table = document.add_table(rows=2, cols=2)
+        for row in table.rows:
+            row.cells[0].text = row.cells[1].text = "値"
+        table._tbl.insert(2, parse_xml(f"<w:tr {W}/>"))
+
+    assert read_docx(build).pages[0].blocks[0].header_row_count == 0

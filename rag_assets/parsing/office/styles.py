@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lxml import etree
@@ -12,6 +13,7 @@ _HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
 _TITLE_NAMES = {"title", "表題"}
 _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
+_FIRST_ROW = 0x20
 _ROMAN = (
     *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl")),
     *((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
@@ -30,6 +32,7 @@ class Style:
         level: Level of the heading, from 1; 0 for other paragraphs.
         numbering: Identifier of its numbering; empty where it has none.
         numbering_level: Level in the numbering, from 0.
+        sets_off_first_row: Whether it is one of tables and has a look for the first row.
     """
 
     level: int = 0
@@ -37,6 +40,7 @@ class Style:
     numbering: str = ""
     numbering_level: int = 0
     is_hidden: bool = False
+    sets_off_first_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,20 @@ class Styles:
             style = replace(style, numbering=_numbering(numbering), numbering_level=level)
         return style
 
+    def sets_off_first_row(self, properties: etree._Element | None) -> bool:
+        """Whether a table of these properties has a first row in a look of its own, by its style."""
+        if (
+            properties is None
+            or not self._styles.get(value_of(properties.find("{*}tblStyle")), Style()).sets_off_first_row
+        ):
+            return False
+        look = properties.find("{*}tblLook")
+        if attribute(look, "firstRow") in ("1", "true"):
+            return True
+        with suppress(ValueError):
+            return int(value_of(look), 16) & _FIRST_ROW != 0
+        return False
+
     def hides(self, properties: etree._Element | None, style: Style) -> bool:
         """Whether a run is hidden, by its own properties, its style, or the style of its paragraph."""
         if properties is None:
@@ -140,7 +158,13 @@ class Styles:
         if linked is not None or level is not None:
             style = replace(style, numbering_level=linked if linked is not None else integer(level, 0))
         is_hidden = is_on(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
-        return replace(style, is_caption=style.is_caption or name in _CAPTION_NAMES, is_hidden=is_hidden)
+        has_first = any(attribute(part, "type") == "firstRow" for part in element.iterfind("{*}tblStylePr"))
+        return replace(
+            style,
+            is_caption=style.is_caption or name in _CAPTION_NAMES,
+            is_hidden=is_hidden,
+            sets_off_first_row=style.sets_off_first_row or has_first,
+        )
 
     def _read_numbering(self, root: etree._Element) -> None:
         for abstract in root.iterfind("{*}abstractNum"):

@@ -2,35 +2,37 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 
 from lxml import etree
 
 from rag_assets.parsing.archive import descend
+from rag_assets.parsing.names import Kind, has_digit, is_attribute, is_generic, is_name, kind_of, names_value
 from rag_assets.parsing.office.styles import attribute, integer, is_on, value_of
 
-_FIRST_ROW = 0x20
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}
 _MOST_HEADER_ROWS = 3
 _NUMBER = re.compile(r"\d")
 
 
-def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> int:
+def header_row_count(rows: Sequence[etree._Element], *, has_styled_first: bool) -> int:
     """Leading rows of a table that name its columns.
 
     They are the rows marked to repeat as headers; else those that are set off from the others by bold type or shading
-    alone, all in one look; else one where the look of the table sets off the first row and it is full. Marks on nearly
-    every row show nothing beyond the first. Where every cell of the first row spans columns or rows, so that names
-    stand below names, the rows that it spans are header rows with it.
+    alone, all in one look; else the first one where its texts name columns. Marks on nearly every row show nothing
+    beyond the first. Where every cell of the first row spans columns or rows, so that names stand below names, the rows
+    that it spans are header rows with it.
+
+    Args:
+        rows: All rows of the table.
+        has_styled_first: Whether the style of the table gives the first row a look of its own.
     """
     marked = _leading(rows, lambda row: is_on(row.find("{*}trPr/{*}tblHeader")))
     if marked == len(rows) or marked > _MOST_HEADER_ROWS:
         marked = 1
     if marked or len(rows) < 2:
         return max(marked, _spanned(rows)) if marked else 0
-    cells = list(descend(rows[0], "tc"))
-    is_full = len(cells) > 1 and all(map(_text, cells))
-    first = _set_off(rows) or int(is_full and _sets_off_first(table))
+    is_full = len(texts := _texts(rows[0])) > 1 and all(texts)
+    first = _set_off(rows) or int(is_full and has_styled_first) or int(_names_columns(rows))
     return max(first, _spanned(rows)) if first else 0
 
 
@@ -79,13 +81,54 @@ def _leading(rows: Sequence[etree._Element], holds: Callable[[etree._Element], b
     return next((place for place, row in enumerate(rows) if not holds(row)), len(rows))
 
 
-def _sets_off_first(table: etree._Element) -> bool:
-    look = table.find("{*}tblPr/{*}tblLook")
-    if attribute(look, "firstRow") in ("1", "true"):
+def _names_columns(rows: Sequence[etree._Element]) -> bool:
+    """Whether the texts of the first row name the columns: those of two columns rather name the values beside them."""
+    first, *below = map(_texts, rows)
+    if len(first) < 2 or not all(first[1:]):
+        return False
+    corner, names = first[0], first[1:]
+    labels = [row[0] for row in below if row and row[0]]
+    columns = sum(width for _, width, _ in cells_of(rows[0]))
+    if not corner:
+        shapes = {_NUMBER.sub("0", text) for row in below for text in row}
+        is_new = not all(_NUMBER.sub("0", name) in shapes for name in names)
+        return is_new and columns > 2 and bool(labels) and Kind.SENTENCE not in map(kind_of, names)
+    if is_generic(corner) and all(map(is_name, names)):
         return True
-    with suppress(ValueError):
-        return int(value_of(look), 16) & _FIRST_ROW != 0
-    return False
+    if not all(map(_could_name, first)):
+        return False
+    if any(map(names_value, names)) or _spanned(rows):
+        return True
+    alike = [row for row in below if len(row) == len(first)]
+    if _are_fields(labels) and (columns == 2 or _are_fields([text for row in alike for text in row[2:3] if text])):
+        return False
+    if columns == 2:
+        return _names_field(names[0]) or (bool(labels) and all(map(has_digit, labels)) and not has_digit(corner))
+    return sum(map(_names_field, first)) > 1 or any(
+        _is_unlike(name, [row[place] for row in alike]) for place, name in enumerate(first)
+    )
+
+
+def _could_name(text: str) -> bool:
+    kind = kind_of(text)
+    is_word = is_name(text) or is_attribute(text) or kind is Kind.CODE
+    return is_generic(text) or kind is Kind.PERIOD or (is_word and not has_digit(text))
+
+
+def _names_field(text: str) -> bool:
+    return is_attribute(text) and not has_digit(text)
+
+
+def _are_fields(texts: Sequence[str]) -> bool:
+    """Whether at least half of some texts are names of fields."""
+    return 2 * sum(map(_names_field, texts)) >= max(len(texts), 1)
+
+
+def _is_unlike(name: str, texts: Sequence[str]) -> bool:
+    """Whether most of the texts below a name are of another kind, as numbers and sentences are, or twice as long."""
+    filled = list(filter(None, texts))
+    unlike = [text for text in filled if kind_of(text) is not kind_of(name) or len(text) > 2 * len(name)]
+    return 2 * len(unlike) > len(filled)
 
 
 def _set_off(rows: Sequence[etree._Element]) -> int:
@@ -132,6 +175,10 @@ def _depth(rows: Sequence[etree._Element], column: int) -> int:
         return any(start == column and merge_of(cell) == "continue" for start, _, cell in cells_of(row))
 
     return 1 + _leading(rows[1:], goes_on)
+
+
+def _texts(row: etree._Element) -> list[str]:
+    return [_text(cell) for cell in descend(row, "tc")]
 
 
 def _text(element: etree._Element) -> str:

@@ -253,7 +253,8 @@ class _WordReader:
                 line.append((text, columns, 1))
             placed.append(line)
         if grid := fill_grid(placed):
-            header_rows = min(header_row_count(table, rows), len(grid) - 1)
+            has_styled_first = self._styles.sets_off_first_row(table.find("{*}tblPr"))
+            header_rows = min(header_row_count(rows, has_styled_first=has_styled_first), len(grid) - 1)
             self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
         for paragraph in hanging:
             self._append_hanging(paragraph, depth)
