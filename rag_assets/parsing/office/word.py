@@ -33,9 +33,10 @@ _CHAPTER_LEVELS = "編章節"
 _CHAPTER = re.compile(
     rf"第\s?[\d一二三四五六七八九十百]{{1,3}}\s?(?P<kind>[{_CHAPTER_LEVELS}])(?:[\s:：].{{1,30}})?(?<![\d。])"
 )
-_ARTICLE_TITLE = re.compile(
-    r"(?:第\s?[\d一二三四五六七八九十百]{1,4}\s?条(?:の[\d一二三四五六七八九十]{1,2})?\s?)?[（(][^（）()\d:：]{2,25}[）)]"
-)
+_ARTICLE_NUMBER = r"第\s?[\d一二三四五六七八九十百]{1,4}\s?条(?:の[\d一二三四五六七八九十]{1,2})?"
+_ARTICLE_TITLE = r"[（(][^（）()\d:：]{2,25}[）)]"
+_ARTICLE = re.compile(rf"{_ARTICLE_NUMBER}(?:\s?{_ARTICLE_TITLE}[^。]{{0,40}}|\s[^\s、。]{{2,25}})(?<![るたいす])")
+_TITLE_OF_ARTICLE = re.compile(_ARTICLE_TITLE)
 _ALL_HIDDEN = "非表示: "
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
@@ -115,6 +116,7 @@ class _WordReader:
         self._carried: list[str] = []
         self._sections = Sections()
         self._is_styled = self._has_chapters = False
+        self._chapter_level = 0  # of the last heading that is no article
         self._relations = archive.relations(main)
         self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
@@ -183,31 +185,50 @@ class _WordReader:
         if text.startswith(_ALL_HIDDEN):
             self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
         elif text:
-            text = f"{self._styles.label(style)} {text}".strip()
-            section = self._sections.path
-            if kind is BlockKind.PARAGRAPH and (level := style.level or self._level_in_rules(text)):
-                section = self._sections.enter(level, text)
-                kind_here = BlockKind.HEADING
-                self._is_styled = self._is_styled or bool(style.level)
-            elif style.is_caption:
-                kind_here = BlockKind.CAPTION
-            else:
-                kind_here = BlockKind.LIST_ITEM if style.numbering and kind is BlockKind.PARAGRAPH else kind
-            self._pages[-1].append(Block(kind_here, text, section))
+            self._append_text(f"{self._styles.label(style)} {text}".strip(), style, kind)
         self._append_hanging(paragraph, depth)
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_after + self._section_break(element))
 
+    def _append_text(self, text: str, style: Style, kind: BlockKind) -> None:
+        """Append a paragraph as what it is; where its first line is the title of an article, that is one by itself."""
+        head, _, rest = text.partition("\n")
+        if kind is BlockKind.PARAGRAPH and rest and not style.level and _ARTICLE.fullmatch(head):
+            self._append_text(head, Style(), kind)
+            text, style = rest, Style()
+        section = self._sections.path
+        if kind is BlockKind.PARAGRAPH and (level := self._level(text, style)):
+            section = self._sections.enter(level, text)
+            kind = BlockKind.HEADING
+        elif style.is_caption:
+            kind = BlockKind.CAPTION
+        elif style.numbering and kind is BlockKind.PARAGRAPH:
+            kind = BlockKind.LIST_ITEM
+        self._pages[-1].append(Block(kind, text, section))
+
+    def _level(self, text: str, style: Style) -> int:
+        """Level of a paragraph that is a heading by its style or, in rules, by its words; else 0."""
+        if not style.level:
+            return self._level_in_rules(text)
+        self._is_styled = True
+        self._chapter_level = style.level - 1 if _ARTICLE.fullmatch(text) else style.level
+        return style.level
+
     def _level_in_rules(self, text: str) -> int:
-        """Level of a paragraph that heads a part of rules without styles, as `第１章 総則` does and, below such ones,
-        `（休暇）` and `第5条（休暇）`; else 0.
+        """Level of a paragraph that heads a part of rules, else 0.
+
+        `第5条（休暇）` and `第5条 休暇` do so, one below their chapter; where nothing has the style of a heading, so do
+        `第１章 総則` and, below such ones, `（休暇）`.
         """
+        if _ARTICLE.fullmatch(text):
+            return self._chapter_level + 1
         if self._is_styled:
             return 0
         if chapter := _CHAPTER.fullmatch(text):
             self._has_chapters = True
-            return _CHAPTER_LEVELS.index(chapter["kind"]) + 1
-        return len(_CHAPTER_LEVELS) + 1 if self._has_chapters and _ARTICLE_TITLE.fullmatch(text) else 0
+            self._chapter_level = _CHAPTER_LEVELS.index(chapter["kind"]) + 1
+            return self._chapter_level
+        return self._chapter_level + 1 if self._has_chapters and _TITLE_OF_ARTICLE.fullmatch(text) else 0
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
         if paragraph.readings:

@@ -1,0 +1,70 @@
+"""Headings of Word documents that no style tells, and their numbers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from office_building import read_docx
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block
+
+
+def blocks_of(build: Callable[[Any], None]) -> Sequence[Block]:
+    return read_docx(build).pages[0].blocks
+
+
+def headings(blocks: Sequence[Block]) -> list[str]:
+    """Headings, those above each before it."""
+    return [" > ".join((*block.section, block.text)) for block in blocks if block.kind is BlockKind.HEADING]
+
+
+def test_articles_without_chapters_are_headings() -> None:
+    lines = [
+        "利用規約",
+        "第1条（適用）",
+        "本規約は、利用者に適用する。",
+        "第２条　定義",
+        "第３条（料金）無料の期間",
+        "第４条 利用者は、料金を支払う。",
+        "第５条（解約）14日前に知らせる",
+        "第６条の規定による。",
+    ]
+
+    def build(document: Any) -> None:
+        for line in lines:
+            document.add_paragraph(line)
+
+    blocks = blocks_of(build)
+    assert headings(blocks) == ["第1条（適用）", "第２条 定義", "第３条（料金）無料の期間"]
+    assert blocks[2].section == ("第1条（適用）",)
+
+
+def test_articles_stand_below_styled_chapters() -> None:
+    def build(document: Any) -> None:
+        document.add_heading("会則", 1)
+        document.add_heading("第1章 総則", 2)
+        document.add_paragraph("第1条（名称）", style="List Bullet")
+        document.add_paragraph("第2条（目的）")
+        document.add_heading("第2章 会員", 2)
+        document.add_paragraph("第3条（入会）")
+
+    assert headings(blocks_of(build)) == [
+        "会則",
+        "会則 > 第1章 総則",
+        "会則 > 第1章 総則 > 第1条（名称）",
+        "会則 > 第1章 総則 > 第2条（目的）",
+        "会則 > 第2章 会員",
+        "会則 > 第2章 会員 > 第3条（入会）",
+    ]
+
+
+def test_the_title_of_an_article_on_its_first_line_is_a_heading() -> None:
+    def build(document: Any) -> None:
+        document.add_paragraph("第1条（目的）\n本契約は、制作に関して定める。")
+        document.add_paragraph("第2条（期間）")
+
+    assert [(block.kind, block.text, block.section) for block in blocks_of(build)] == [
+        (BlockKind.HEADING, "第1条（目的）", ()),
+        (BlockKind.PARAGRAPH, "本契約は、制作に関して定める。", ("第1条（目的）",)),
+        (BlockKind.HEADING, "第2条（期間）", ()),
+    ]
