@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from docx.shared import Pt
 from office_building import read_docx
 
 from rag_assets.contracts.causes import BlockKind
@@ -67,4 +68,69 @@ def test_the_title_of_an_article_on_its_first_line_is_a_heading() -> None:
         (BlockKind.HEADING, "第1条（目的）", ()),
         (BlockKind.PARAGRAPH, "本契約は、制作に関して定める。", ("第1条（目的）",)),
         (BlockKind.HEADING, "第2条（期間）", ()),
+    ]
+
+
+def lines_of(*lines: tuple[str, bool, float]) -> Callable[[Any], None]:
+    """Paragraphs with their text, whether they are bold, and their size in points."""
+
+    def build(document: Any) -> None:
+        for text, is_bold, points in lines:
+            run = document.add_paragraph().add_run(text)
+            run.bold, run.font.size = is_bold, Pt(points)
+
+    return build
+
+
+BODY = ("本文はこの大きさで、太字ではない。文字の多くはこの見た目である。", False, 10.5)
+
+
+def test_numbered_lines_that_are_bold_or_larger_are_headings() -> None:
+    lines = [
+        ("1. 背景", True, 10.5),
+        BODY,
+        ("1.1 目的", True, 10.5),
+        ("1. 太字でない項目", False, 10.5),
+        BODY,
+        ("２．範囲", False, 14),
+        ("２．１　対象", False, 12),
+        ("8.5 月の売上", True, 10.5),
+        ("3. これは太字の文である。", True, 10.5),
+    ]
+    assert headings(blocks_of(lines_of(*lines))) == [
+        "1. 背景",
+        "1. 背景 > 1.1 目的",
+        "２．範囲",
+        "２．範囲 > ２．１ 対象",
+    ]
+
+
+def test_two_numbered_lines_are_no_headings() -> None:
+    assert headings(blocks_of(lines_of(("1. 背景", True, 10.5), BODY, ("2. 範囲", True, 10.5)))) == []
+
+
+def test_numbers_in_bold_text_alone_are_no_headings() -> None:
+    lines = [(f"{number}. 項目", True, 10.5) for number in (1, 2, 3)]
+    assert headings(blocks_of(lines_of(*lines, ("どの行も太字である。" * 3, True, 10.5)))) == []
+
+
+def test_lines_of_contents_are_no_headings() -> None:
+    lines = [(f"{number}. 概要\t{number}", True, 12) for number in (1, 2, 3)]
+    assert headings(blocks_of(lines_of(BODY, *lines))) == []
+
+
+def test_numbered_lines_go_on_with_styled_headings() -> None:
+    def build(document: Any) -> None:
+        lines_of(("1. 目次", True, 12), BODY)(document)
+        document.add_heading("1. 概要", 1)
+        lines_of(("1.1 目的", True, 12), BODY, ("1. 手順", True, 12), ("1.2 範囲", True, 12))(document)
+        document.add_heading("2. 方式", 1)
+        lines_of(BODY, ("3. 構成", True, 12))(document)
+
+    assert headings(blocks_of(build)) == [
+        "1. 概要",
+        "1. 概要 > 1.1 目的",
+        "1. 概要 > 1.2 範囲",
+        "2. 方式",
+        "3. 構成",
     ]

@@ -14,6 +14,7 @@ _TITLE_NAMES = {"title", "表題"}
 _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
 _FIRST_ROW = 0x20
+_USUAL_HALF_POINTS = 20  # of letters, where nothing tells their size
 _ROMAN = (
     *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl")),
     *((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
@@ -33,6 +34,7 @@ class Style:
         numbering: Identifier of its numbering; empty where it has none.
         numbering_level: Level in the numbering, from 0.
         sets_off_first_row: Whether it is one of tables and has a look for the first row.
+        size: Of its letters, in half points; 0 where it tells none.
     """
 
     level: int = 0
@@ -41,6 +43,8 @@ class Style:
     numbering_level: int = 0
     is_hidden: bool = False
     sets_off_first_row: bool = False
+    is_bold: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +79,22 @@ class Styles:
         if archive.has(parts.get("numbering", "")):
             self._read_numbering(archive.tree(parts["numbering"]))
         self._styles: dict[str, Style] = {}
+        self.default_size = _USUAL_HALF_POINTS
         if archive.has(parts.get("styles", "")):
-            styles = archive.tree(parts["styles"]).iterfind("{*}style")
+            root = archive.tree(parts["styles"])
+            styles = list(root.iterfind("{*}style"))
             elements = {identifier: style for style in styles if (identifier := attribute(style, "styleId"))}
             self._styles = {identifier: self._resolve(identifier, elements, 0) for identifier in elements}
+            stated = integer(root.find("{*}docDefaults/{*}rPrDefault/{*}rPr/{*}sz"), _USUAL_HALF_POINTS)
+            usual = next(
+                (
+                    style
+                    for style in styles
+                    if attribute(style, "default") == "1" and attribute(style, "type") == "paragraph"
+                ),
+                None,
+            )
+            self.default_size = self._styles.get(attribute(usual, "styleId"), Style()).size or stated
 
     def of(self, properties: etree._Element | None) -> Style:
         """What the properties of a paragraph say."""
@@ -164,6 +180,8 @@ class Styles:
             is_caption=style.is_caption or name in _CAPTION_NAMES,
             is_hidden=is_hidden,
             sets_off_first_row=style.sets_off_first_row or has_first,
+            is_bold=is_on(element.find("{*}rPr/{*}b"), default=style.is_bold),
+            size=integer(element.find("{*}rPr/{*}sz"), style.size),
         )
 
     def _read_numbering(self, root: etree._Element) -> None:

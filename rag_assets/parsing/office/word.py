@@ -5,7 +5,7 @@ under change tracking, are left out.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -22,6 +22,7 @@ from rag_assets.parsing.drawings.graphics import graphic_blocks
 from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
+from rag_assets.parsing.office.headings import numbered_headings
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
 from rag_assets.parsing.sections import tell_pages
@@ -115,6 +116,7 @@ class _WordReader:
         self._has_rendered_breaks = False
         self._carried: list[str] = []
         self._sections = Sections()
+        self._numbered: Mapping[etree._Element, int] = {}
         self._is_styled = self._has_chapters = False
         self._chapter_level = 0  # of the last heading that is no article
         self._relations = archive.relations(main)
@@ -134,6 +136,7 @@ class _WordReader:
 
     def read_body(self, body: etree._Element) -> None:
         """Read the body of the document."""
+        self._numbered = numbered_headings(body, self._styles)
         self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
         self._read_flow(body, BlockKind.PARAGRAPH, 0)
         self._end_carried(BlockKind.PARAGRAPH)
@@ -185,19 +188,20 @@ class _WordReader:
         if text.startswith(_ALL_HIDDEN):
             self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
         elif text:
-            self._append_text(f"{self._styles.label(style)} {text}".strip(), style, kind)
+            level = self._numbered.get(element, 0)
+            self._append_text(f"{self._styles.label(style)} {text}".strip(), style, kind, level)
         self._append_hanging(paragraph, depth)
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_after + self._section_break(element))
 
-    def _append_text(self, text: str, style: Style, kind: BlockKind) -> None:
+    def _append_text(self, text: str, style: Style, kind: BlockKind, level: int = 0) -> None:
         """Append a paragraph as what it is; where its first line is the title of an article, that is one by itself."""
         head, _, rest = text.partition("\n")
         if kind is BlockKind.PARAGRAPH and rest and not style.level and _ARTICLE.fullmatch(head):
             self._append_text(head, Style(), kind)
             text, style = rest, Style()
         section = self._sections.path
-        if kind is BlockKind.PARAGRAPH and (level := self._level(text, style)):
+        if kind is BlockKind.PARAGRAPH and (level := self._level(text, style, level)):
             section = self._sections.enter(level, text)
             kind = BlockKind.HEADING
         elif style.is_caption:
@@ -206,10 +210,11 @@ class _WordReader:
             kind = BlockKind.LIST_ITEM
         self._pages[-1].append(Block(kind, text, section))
 
-    def _level(self, text: str, style: Style) -> int:
-        """Level of a paragraph that is a heading by its style or, in rules, by its words; else 0."""
+    def _level(self, text: str, style: Style, numbered: int) -> int:
+        """Level of a paragraph that is a heading by its style, by its number or, in rules, by its words; else 0."""
         if not style.level:
-            return self._level_in_rules(text)
+            in_chapter = self._chapter_level if self._has_chapters else 0
+            return numbered + in_chapter if numbered else self._level_in_rules(text)
         self._is_styled = True
         self._chapter_level = style.level - 1 if _ARTICLE.fullmatch(text) else style.level
         return style.level
