@@ -294,6 +294,15 @@ def test_docx_symbols_of_ordinary_fonts_are_read() -> None:
     assert read_docx(build).pages[0].blocks[0].text == "①☑"
 
 
+def test_docx_extended_symbols_are_read_once() -> None:
+    namespace = "http://schemas.microsoft.com/office/word/2015/wordml/symex"
+    symbols = (
+        f'<s:symEx xmlns:s="{namespace}" s:font="Segoe UI Emoji" s:char="{code}"/>' for code in ("25A1", "1F600")
+    )
+    signs = "".join(map(alternatives, symbols, ("<w:t>□</w:t>", "<w:t>😀</w:t>")))
+    assert read_docx(body_xml(f"<w:p><w:r>{signs}</w:r></w:p>")).pages[0].blocks[0].text == "□😀"
+
+
 def test_docx_numbering_is_shown() -> None:
     def build(document: Any) -> None:
         numbering = document.part.numbering_part.element

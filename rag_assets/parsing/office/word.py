@@ -470,6 +470,7 @@ _SIGNS: dict[str, Callable[[etree._Element], str]] = {
     "cr": lambda _: "\n",
     "noBreakHyphen": lambda _: "-",
     "sym": _symbol,
+    "symEx": _symbol,
     "checkBox": _checkbox,
     "oMath": formula_text,
     "oMathPara": formula_text,
