@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from docx.oxml import parse_xml
 from docx.shared import Pt
-from office_building import read_docx
+from office_building import W, read_docx
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
@@ -134,3 +135,32 @@ def test_numbered_lines_go_on_with_styled_headings() -> None:
         "2. 方式",
         "3. 構成",
     ]
+
+
+def numbered(*levels: int, definitions: str = "", number: int = 77) -> list[str]:
+    """Labelled paragraphs of a numbering, one for each level."""
+    level = '<w:lvl w:ilvl="{}"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="{}"/></w:lvl>'
+    counted = level.format(0, "%1") + level.format(1, "%1.%2")
+
+    def build(document: Any) -> None:
+        numbering = document.part.numbering_part.element
+        for identifier, content in ((77, counted), (78, '<w:styleLink w:val="L"/>' + counted), (79, definitions)):
+            numbering.insert(
+                0, parse_xml(f'<w:abstractNum {W} w:abstractNumId="{identifier}">{content}</w:abstractNum>')
+            )
+            num = f'<w:num {W} w:numId="{identifier}"><w:abstractNumId w:val="{identifier}"/></w:num>'
+            numbering.append(parse_xml(num))
+        for depth in levels:
+            properties = document.add_paragraph("章")._p.get_or_add_pPr()
+            properties.append(parse_xml(f'<w:numPr {W}><w:ilvl w:val="{depth}"/><w:numId w:val="{number}"/></w:numPr>'))
+
+    return [block.text for block in blocks_of(build)]
+
+
+def test_a_level_above_the_first_one_used_counts_as_used() -> None:
+    assert numbered(1, 1, 0, 1) == ["1.1 章", "1.2 章", "2 章", "2.1 章"]
+
+
+def test_a_numbering_that_names_a_style_has_the_levels_of_that_style() -> None:
+    assert numbered(0, 1, definitions='<w:numStyleLink w:val="L"/>', number=79) == ["1 章", "1.1 章"]
+    assert numbered(0, 1, definitions='<w:numStyleLink w:val="M"/>', number=79) == ["章", "章"]

@@ -138,6 +138,9 @@ class Styles:
             return ""
         counts, depth = self._counts[abstract], style.numbering_level
         restarts = self._restarts.get(style.numbering, {})
+        for above in range(depth):
+            if above not in counts:  # as Word and LibreOffice do, which count it as used
+                counts[above] = restarts.pop(above, levels.get(above, _Level()).start)
         if depth in restarts:
             counts[depth] = restarts.pop(depth)
         else:
@@ -185,8 +188,13 @@ class Styles:
         )
 
     def _read_numbering(self, root: etree._Element) -> None:
+        """Read the numberings; one that only names a style has the levels, and counts with, the one of that style."""
+        definitions: dict[str, str] = {}
+        links: dict[str, str] = {}
         for abstract in root.iterfind("{*}abstractNum"):
             identifier = attribute(abstract, "abstractNumId")
+            definitions[value_of(abstract.find("{*}styleLink"))] = identifier
+            links[identifier] = value_of(abstract.find("{*}numStyleLink"))
             levels = self._levels.setdefault(identifier, {})
             for level in abstract.iterfind("{*}lvl"):
                 depth = integer(level, 0, "ilvl")
@@ -197,7 +205,9 @@ class Styles:
                     self._style_levels[identifier, style] = depth
         for number in root.iterfind("{*}num"):
             identifier = attribute(number, "numId")
-            self._abstract[identifier] = value_of(number.find("{*}abstractNumId"))
+            abstract_identifier = value_of(number.find("{*}abstractNumId"))
+            linked = links.get(abstract_identifier, "")
+            self._abstract[identifier] = definitions.get(linked, abstract_identifier) if linked else abstract_identifier
             self._restarts[identifier] = {
                 integer(override, 0, "ilvl"): integer(start, 1)
                 for override in number.iterfind("{*}lvlOverride")
