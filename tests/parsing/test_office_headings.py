@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from docx.oxml import parse_xml
 from docx.shared import Pt
 from office_building import W, read_docx
@@ -164,3 +165,33 @@ def test_a_level_above_the_first_one_used_counts_as_used() -> None:
 def test_a_numbering_that_names_a_style_has_the_levels_of_that_style() -> None:
     assert numbered(0, 1, definitions='<w:numStyleLink w:val="L"/>', number=79) == ["1 章", "1.1 章"]
     assert numbered(0, 1, definitions='<w:numStyleLink w:val="M"/>', number=79) == ["章", "章"]
+
+
+def listed(*lines: tuple[str, bool, bool], style: str = "List Number") -> Callable[[Any], None]:
+    """Lines with whether they are of a list and bold."""
+
+    def build(document: Any) -> None:
+        document.add_heading("設計", 1)
+        for text, is_listed, is_bold in lines:
+            document.add_paragraph(style=style if is_listed else None).add_run(text).bold = is_bold
+
+    return build
+
+
+TEXT = ("本文は太字ではない。文字の多くはこの見た目である。", False, False)
+
+
+def test_bold_lines_that_word_counts_are_headings_above_text() -> None:
+    lines = [("目的", True, True), TEXT, ("範囲", True, True), TEXT, ("方式", True, True), TEXT]
+    assert headings(blocks_of(listed(*lines))) == ["設計", "設計 > 1. 目的", "設計 > 2. 範囲", "設計 > 3. 方式"]
+
+
+@pytest.mark.parametrize("style", ["List Number", "List Bullet"])
+def test_bold_items_of_a_list_are_no_headings(style: str) -> None:
+    items = [("目的", True, True), ("範囲", True, True), ("方式", True, True), TEXT]
+    assert headings(blocks_of(listed(*items, style=style))) == ["設計"]
+
+
+def test_lines_with_bullets_are_no_headings() -> None:
+    lines = [("目的", True, True), TEXT, ("範囲", True, True), TEXT, ("方式", True, True), TEXT]
+    assert headings(blocks_of(listed(*lines, style="List Bullet"))) == ["設計"]

@@ -5,7 +5,7 @@ Headings that the words tell, as those of rules, are found as the text is read.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
@@ -14,7 +14,9 @@ from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.office.styles import Style, Styles, integer, is_on, value_of
 
 _LINE = re.compile(r"(?P<number>\d{1,2}(?:[.．]\d{1,2}){1,3}|\d{1,2}(?=[.．\s]))[.．]?\s*[^\W\d][^\n\t。]{0,59}")
+_TITLE = re.compile(r"[^\n\t。]{1,60}")
 _FEWEST = 3
+_MOST = 0.8  # of the lines of a list, where these are headings
 _LARGER_HALF_POINTS = 3
 _LARGEST_STEP = 2  # from one heading to the next, as nothing may tell one between them
 
@@ -35,29 +37,41 @@ class _Paragraph:
     size: int
     number: tuple[int, ...]
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """The list that it stands in, and the level there."""
+        return self.style.numbering, self.style.numbering_level
+
 
 def numbered_headings(body: etree._Element, styles: Styles) -> Mapping[etree._Element, int]:
     """Levels of paragraphs that are headings by their number and look; empty where there are less than three.
 
-    The numbers count up from heading to heading. Among headings that have a style, others go on with the numbers of
-    these or have numbers of two parts and more.
+    Typed numbers count up from heading to heading. Among headings that have a style, others go on with the numbers of
+    these or have numbers of two parts and more. Where Word counts, the lines of a list at one level are headings where
+    most look so and stand above something else.
     """
     paragraphs = list(_paragraphs(body, styles))
     is_styled = sum(paragraph.style.level > 0 for paragraph in paragraphs) > 1
+    set_off = _set_off(paragraphs)
+    lists = _lists_of_headings(paragraphs, set_off, styles)
     levels: dict[etree._Element, int] = {}
     last: tuple[int, ...] = ()
-    above, has_numbered_style = 0, False
-    for paragraph in _lines(paragraphs):
+    above, outer, has_numbered_style = 0, 0, False
+    for paragraph in paragraphs:
         number, level = paragraph.number, paragraph.style.level
         if level:
-            above = level - (len(number) or int(is_styled))
+            above, outer = level - (len(number) or int(is_styled)), level
             has_numbered_style = has_numbered_style or bool(number)
-        elif not (_follows(number, last) or (number == (1,) and not is_styled)) or (
-            is_styled and not has_numbered_style and len(number) < 2
-        ):
+        elif paragraph.place in lists and _TITLE.fullmatch(paragraph.text):
+            levels[paragraph.element] = outer + lists[paragraph.place]
             continue
+        elif number and paragraph.element in set_off and not paragraph.style.numbering:
+            is_next = _follows(number, last) or (number == (1,) and not is_styled)
+            if not is_next or (is_styled and not has_numbered_style and len(number) < 2):
+                continue
+            outer = levels[paragraph.element] = max(1, above + len(number))
         else:
-            levels[paragraph.element] = max(1, above + len(number))
+            continue
         last = number or last
     return levels if len(levels) >= _FEWEST else {}
 
@@ -84,17 +98,38 @@ def _is_bold(run: etree._Element, style: Style) -> bool:
     return is_on(run.find("{*}rPr/{*}b"), default=is_strong or style.is_bold)
 
 
-def _lines(paragraphs: list[_Paragraph]) -> Iterator[_Paragraph]:
-    """Headings by style, and numbered lines that are set off from the text."""
+def _set_off(paragraphs: Sequence[_Paragraph]) -> set[etree._Element]:
+    """Paragraphs that are bold or larger than most of the text."""
     letters = Counter[tuple[bool, int]]()
     for paragraph in paragraphs:
         if not paragraph.style.level:
             letters[paragraph.is_bold, paragraph.size] += len(paragraph.text)
     is_bold, size = max(letters, key=lambda look: letters[look], default=(False, 0))
+    return {
+        paragraph.element
+        for paragraph in paragraphs
+        if (paragraph.is_bold and not is_bold) or paragraph.size >= size + _LARGER_HALF_POINTS
+    }
+
+
+def _lists_of_headings(
+    paragraphs: Sequence[_Paragraph], set_off: set[etree._Element], styles: Styles
+) -> dict[tuple[str, int], int]:
+    """Levels of lists whose lines are headings, each with how deep it is among those of its list, from 1."""
+    members: dict[tuple[str, int], list[bool]] = {}
+    places = {paragraph.element: paragraph.place for paragraph in paragraphs}
+    filled = {paragraph.element for paragraph in paragraphs if paragraph.text}
     for paragraph in paragraphs:
-        is_set_off = (paragraph.is_bold and not is_bold) or paragraph.size >= size + _LARGER_HALF_POINTS
-        if paragraph.style.level or (paragraph.number and not paragraph.style.numbering and is_set_off):
-            yield paragraph
+        if paragraph.text and not paragraph.style.level and styles.is_counted(paragraph.style):
+            is_title = paragraph.element in set_off and _TITLE.fullmatch(paragraph.text) is not None
+            below = next(
+                (each for each in paragraph.element.itersiblings() if each not in places or each in filled), None
+            )
+            stands_above = below is not None and places.get(below) != paragraph.place
+            members.setdefault(paragraph.place, []).append(is_title and stands_above)
+    lists = [place for place, lines in members.items() if sum(lines) >= max(_FEWEST, _MOST * len(lines))]
+    firsts = {numbering: min(level for other, level in lists if other == numbering) for numbering, _ in lists}
+    return {(numbering, level): level - firsts[numbering] + 1 for numbering, level in lists}
 
 
 def _follows(number: tuple[int, ...], last: tuple[int, ...]) -> bool:

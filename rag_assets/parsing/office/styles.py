@@ -13,6 +13,7 @@ _HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
 _TITLE_NAMES = {"title", "表題"}
 _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
+_UNCOUNTED = {"bullet", "none"}
 _FIRST_ROW = 0x20
 _USUAL_HALF_POINTS = 20  # of letters, where nothing tells their size
 _ROMAN = (
@@ -130,6 +131,12 @@ class Styles:
         own = self._styles.get(value_of(properties.find("{*}rStyle")), Style())
         return is_on(properties.find("{*}vanish"), default=own.is_hidden or style.is_hidden)
 
+    def is_counted(self, style: Style) -> bool:
+        """Whether paragraphs of a style are numbered, and not only marked."""
+        levels = self._levels.get(self._abstract.get(style.numbering, ""), {})
+        level = levels.get(style.numbering_level)
+        return level is not None and level.number_format not in _UNCOUNTED
+
     def label(self, style: Style) -> str:
         """Number of the next paragraph of a style, as in `1.2`; empty for bullets and for none."""
         abstract = self._abstract.get(style.numbering, "")
@@ -154,7 +161,7 @@ class Styles:
             return format_number(counts.get(level, known.start), known.number_format)
 
         current = levels.get(depth, _Level())
-        has_label = current.number_format not in ("bullet", "none")
+        has_label = current.number_format not in _UNCOUNTED
         return re.sub(r"%([1-9])", number, current.pattern).strip() if has_label else ""
 
     def _resolve(self, identifier: str, elements: dict[str, etree._Element], depth: int) -> Style:

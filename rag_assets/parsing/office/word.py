@@ -214,7 +214,7 @@ class _WordReader:
         """Level of a paragraph that is a heading by its style, by its number or, in rules, by its words; else 0."""
         if not style.level:
             in_chapter = self._chapter_level if self._has_chapters else 0
-            return numbered + in_chapter if numbered else self._level_in_rules(text)
+            return self._level_in_rules(text) or (numbered and numbered + in_chapter)
         self._is_styled = True
         self._chapter_level = style.level - 1 if _ARTICLE.fullmatch(text) else style.level
         return style.level
