@@ -158,6 +158,30 @@ def test_rows_that_only_their_lines_part_are_told_apart() -> None:
     assert rows(table) == [HEAD, *BODY]
 
 
+def test_figures_of_an_account_stand_beside_their_labels() -> None:
+    """Rules between columns only, but for a short one above the subtotal, which cuts no other column."""
+    drawing = "\n".join(
+        [
+            grid(XS, [100.0, 120.0]),
+            "70 642 m 370 642 l S",
+            *(f"{x} 722 m {x} 642 l S" for x in XS),
+            f"170 {842 - 160} m 270 {842 - 160} l S",
+        ]
+    )
+    body = [("income", "", ""), ("fees", "1,200", ""), ("gifts", "300", ""), ("total", "1,500", "1,500")]
+    ((table,),) = read(page(cells([HEAD, *body]), drawing))
+    assert rows(table) == [HEAD, *body]
+    assert table.text.splitlines()[1:3] == ["income", "fees | 1,200"]
+
+
+def test_sentences_beside_each_other_stay_in_their_cells() -> None:
+    lines = ["a sentence that runs", "as wide as the cell is", "and ends well below"]
+    texts = [(75.0, 114.0, 10.0, "name"), (175.0, 114.0, 10.0, "price"), (275.0, 114.0, 10.0, "unit")]
+    pieces = [*texts, *column(75, 134, lines), *column(175, 134, ["10", "20", "30"]), *column(275, 134, ["kg"])]
+    ((table,),) = read(page(pieces, grid(XS, [100.0, 120.0, 180.0])))
+    assert rows(table) == [HEAD, (" ".join(lines), "10 20 30", "kg")]
+
+
 def test_columns_that_only_the_header_rules() -> None:
     drawing = "\n".join(
         [

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
@@ -135,19 +136,23 @@ def _table(
     boxes: list[Box] = []
     ids: list[tuple[int, ...]] = []
     seen: set[int] = set()
-    for number, row in enumerate(grid.rooms):
-        split = _split_row(grid, number, lines, open_rooms)
-        if split:
-            cells += split
-            shown += split
-            ids += [(-1,) * len(row)] * len(split)
-        else:
-            cells.append([texts.get(room, "") for room in row])
-            once = enumerate(row)
-            shown.append(["" if room in seen or room in row[:column] else texts.get(room, "") for column, room in once])
-            seen.update(row)
-            ids.append(row)
-        boxes += [(grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1])] * max(1, len(split))
+    for band in _bands(grid):
+        split = _split_band(grid, band, lines, open_rooms)
+        for box, row, row_shown in split:
+            cells.append(row)
+            shown.append(row_shown)
+            ids.append((-1,) * len(row))
+            boxes.append(box)
+        for number in () if split else band:
+            here = grid.rooms[number]
+            cells.append([texts.get(room, "") for room in here])
+            once = enumerate(here)
+            shown.append(
+                ["" if room in seen or room in here[:column] else texts.get(room, "") for column, room in once]
+            )
+            seen.update(here)
+            ids.append(here)
+            boxes.append((grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1]))
     filled_rows = [index for index, row in enumerate(shown) if any(row) or len(set(cells[index])) > 1]
     columns = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in shown)]
     if len(filled_rows) < 2 or len(columns) < 2:
@@ -169,36 +174,106 @@ def row_text(cells: Sequence[str]) -> str:
     return " | ".join(cells).rstrip(" |")
 
 
-def _split_row(grid: Grid, row: int, lines: dict[int, list[Line]], open_rooms: frozenset[int]) -> list[list[str]]:
-    """Rows inside one ruled row, where its cells hold lines side by side at the same heights; empty where not."""
-    rooms = grid.rooms[row]
-    others = {room for number, other in enumerate(grid.rooms) if number != row for room in other}
-    filled = [room for room in rooms if lines.get(room)]
-    if len(set(rooms)) < len(rooms) or others & set(rooms) or len(filled) < 2:
-        return []
-    is_open = open_rooms.issuperset(filled)
-    if not is_open and sum(len(lines[room]) >= _SPLIT_LINES for room in filled) < 2:
-        return []
-    if not is_open and any(_is_wrapped(lines[room], grid, rooms.index(room)) for room in filled):
+def _bands(grid: Grid) -> list[range]:
+    """Rows that cells which span rows hold together, from the top; a row without such cells is one of its own."""
+    bands: list[range] = []
+    for number, row in enumerate(grid.rooms):
+        if bands and set(row) & set(grid.rooms[number - 1]):
+            bands[-1] = range(bands[-1].start, number + 1)
+        else:
+            bands.append(range(number, number + 1))
+    return bands
+
+
+def _split_band(
+    grid: Grid, band: range, lines: dict[int, list[Line]], open_rooms: frozenset[int]
+) -> list[tuple[Box, list[str], list[str]]]:
+    """Rows inside ruled rows whose cells hold lines side by side at the same heights; none where they do not.
+
+    Returns:
+        Of each row its place, its cells, and its cells as displayed.
+    """
+    rows = [grid.rooms[number] for number in band]
+    filled = [room for room in dict.fromkeys(room for row in rows for room in row) if lines.get(room)]
+    if len(filled) < 2:
         return []
     size = median(line.size for room in filled for line in lines[room])
-    middles = ((line.box[1] + line.box[3]) / 2 for room in filled for line in lines[room])
-    heights = places_apart(middles, 0.5 * size)
-    fewest = min(len(lines[room]) for room in filled)
-    if len(heights) < 2 or (not is_open and fewest < _SPLIT_SHARE * len(heights)):
+    heights = places_apart((_middle(line) for room in filled for line in lines[room]), 0.5 * size)
+    if len(heights) < 2 or not (
+        (len(band) == 1 and _keeps_to_rows(grid, rows[0], lines, open_rooms, len(heights)))
+        or _lists_figures(grid, filled, rows, lines, size)
+    ):
         return []
-    split = [[""] * len(rooms) for _ in heights]
-    for column, room in enumerate(rooms):
-        for line in lines.get(room, ()):
-            middle = (line.box[1] + line.box[3]) / 2
-            index = min(range(len(heights)), key=lambda number: abs(heights[number] - middle))
-            split[index][column] = (split[index][column] + " " + line.text.replace("\u00ad", "-")).strip()
+    edges = [grid.ys[band.start], *((a + b) / 2 for a, b in pairwise(heights)), grid.ys[band.stop]]
+    texts: list[dict[int, str]] = [{} for _ in heights]
+    for room in filled:
+        for line in lines[room]:
+            index = min(range(len(heights)), key=lambda number: abs(heights[number] - _middle(line)))
+            joined = texts[index].get(room, "") + " " + line.text.replace("\u00ad", "-")
+            texts[index][room] = joined.strip()
+    split = []
+    for index, own in enumerate(texts):
+        number = max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))
+        row = grid.rooms[number]
+        cells = [own.get(room, "") for room in row]
+        shown = ["" if room in row[:column] else own.get(room, "") for column, room in enumerate(row)]
+        split.append(((grid.xs[0], edges[index], grid.xs[-1], edges[index + 1]), cells, shown))
     return split
 
 
-def _is_wrapped(lines: list[Line], grid: Grid, column: int) -> bool:
-    """Whether lines fill their cell as running text does."""
-    width = grid.xs[column + 1] - grid.xs[column]
+def _middle(line: Line) -> float:
+    return (line.box[1] + line.box[3]) / 2
+
+
+def _keeps_to_rows(
+    grid: Grid, rooms: tuple[int, ...], lines: dict[int, list[Line]], open_rooms: frozenset[int], heights: int
+) -> bool:
+    """Whether the cells of one ruled row hold practically as many lines as there are heights of lines."""
+    filled = [room for room in rooms if lines.get(room)]
+    if len(set(rooms)) < len(rooms):
+        return False
+    if open_rooms.issuperset(filled):
+        return True
+    return (
+        sum(len(lines[room]) >= _SPLIT_LINES for room in filled) > 1
+        and not any(_is_wrapped(lines[room], grid, rooms.index(room)) for room in filled)
+        and min(len(lines[room]) for room in filled) >= _SPLIT_SHARE * heights
+    )
+
+
+def _lists_figures(
+    grid: Grid, filled: list[int], rows: list[tuple[int, ...]], lines: dict[int, list[Line]], size: float
+) -> bool:
+    """Whether a cell lists figures that stand beside short lines of other cells, as in an account."""
+    columns = {room: [n for n, other in enumerate(row) if other == room] for row in rows for room in row}
+    listed = set()
+    for room in filled:
+        own = lines[room]
+        if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own):
+            listed.add(room)
+        elif len(own) >= _SPLIT_LINES and _is_wrapped(own, grid, columns[room][0], columns[room][-1]):
+            return False
+    fewest = _SPLIT_LINES if len(rows) == 1 else 2
+    if not any(len(lines[room]) >= fewest for room in listed):
+        return False
+    figures = [(room, _middle(line)) for room in listed for line in lines[room]]
+    level = sum(
+        any(abs(_middle(line) - middle) <= 0.5 * size for other in filled if other != room for line in lines[other])
+        for room, middle in figures
+    )
+    return level >= _FIGURE_SHARE * len(figures)
+
+
+def _is_wrapped(lines: list[Line], grid: Grid, first: int, last: int | None = None) -> bool:
+    """Whether lines fill their cell as running text does.
+
+    Args:
+        lines: Lines of the cell.
+        grid: The grid that it stands in.
+        first: Its first column.
+        last: Its last one, where it spans several.
+    """
+    width = grid.xs[(first if last is None else last) + 1] - grid.xs[first]
     return sum(line.box[2] - line.box[0] > 0.8 * width for line in lines) > len(lines) / 2
 
 
