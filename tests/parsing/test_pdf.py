@@ -616,3 +616,9 @@ def test_a_title_of_two_lines_is_one_heading(first: str, second: str) -> None:
 def test_articles_and_labels_within_sentences_go_on(first: str, second: str) -> None:
     (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
     assert len(page_read.blocks) == 1
+
+
+def test_short_labels_with_what_they_stand_for_stay_lines() -> None:
+    lines = ["引数：なし", "返り値：なし", "使用する変数："]
+    ((block,),) = [page.blocks for page in parse_pdf(make_pdf([column(72, 100, lines)]), 1).pages]
+    assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "\n".join(lines))

@@ -153,6 +153,17 @@ def test_lines_of_a_cell_are_joined() -> None:
     assert rows(table) == [("項目", "説明", "備考"), ("利用者", "登録された人の番号", "必須")]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [("林檎の箱詰め", "蜜柑", "葡萄の箱"), ("担当：山田", "期日：月末"), ("・りんごの箱", "・みかんの箱")],
+)
+def test_lines_that_end_early_stay_lines_of_their_cell(lines: tuple[str, ...]) -> None:
+    texts = [(75.0, 114.0, 10.0, "項目"), (175.0, 114.0, 10.0, "説明"), *column(175, 134, [*lines])]
+    ((table,),) = read(page([*texts, (75.0, 134.0, 10.0, "果物")], grid([70.0, 170.0, 370.0], [100.0, 120.0, 190.0])))
+    assert rows(table)[1] == ("果物", "\n".join(lines))
+    assert table.text.splitlines()[1] == f"果物 | {' '.join(lines)}"
+
+
 def test_rows_that_only_their_lines_part_are_told_apart() -> None:
     ((table,),) = read(page(cells([HEAD, *BODY]), grid(XS, [100.0, 120.0, 200.0])))
     assert rows(table) == [HEAD, *BODY]
@@ -179,7 +190,7 @@ def test_sentences_beside_each_other_stay_in_their_cells() -> None:
     texts = [(75.0, 114.0, 10.0, "name"), (175.0, 114.0, 10.0, "price"), (275.0, 114.0, 10.0, "unit")]
     pieces = [*texts, *column(75, 134, lines), *column(175, 134, ["10", "20", "30"]), *column(275, 134, ["kg"])]
     ((table,),) = read(page(pieces, grid(XS, [100.0, 120.0, 180.0])))
-    assert rows(table) == [HEAD, (" ".join(lines), "10 20 30", "kg")]
+    assert rows(table) == [HEAD, (" ".join(lines), "10\n20\n30", "kg")]
 
 
 def test_columns_that_only_the_header_rules() -> None:

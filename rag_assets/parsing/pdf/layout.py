@@ -8,11 +8,11 @@ from itertools import pairwise
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.flow import Sections, around, is_cjk, join_lines, letters
-from rag_assets.parsing.pdf.lines import Line
+from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.runs import Bookmark
 from rag_assets.parsing.pdf.tables import repeat_headers
-from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
+from rag_assets.text.scripts import IDEOGRAPHS, KATAKANA_LETTERS
 
 _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
@@ -23,10 +23,6 @@ _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
 _DIGITS = re.compile(r"\d+")
-_LIST_ITEM = re.compile(
-    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
-    rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
-)
 _NUMBERED_HEADING = re.compile(
     r"^(?:第[\d一二三四五六七八九十百]+[章節条編部項]|(?:\d{1,2}[.．])+\d{0,2}\s*\D"
     r"|\d{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
@@ -41,15 +37,9 @@ _MARGIN_LINES, _MARGIN_SHARE = 5, 0.25
 _ARTICLE = re.compile(  # that no sentence names
     r"第\s?[\d一二三四五六七八九十百]+\s?条(?:の[\d一二三四五六七八九十]+)?(?:\s|[（(][^）)]{1,20}[）)])(?!の|に|を|及び|又は)"
 )
-_LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))\s?\S")
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
-_LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
-_GOES_ON = re.compile(
-    "(?:[、，,をはがにでもやて]|(?<!も)の|(?<!こ)と|[よおあなた]り|及び|又は|並びに|若しくは|および|または)$"
-)
-_GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
     r"|別?[表図图]\s*\d+(?:[-－.．]\d+)*[\s.：:．　])",
@@ -134,19 +124,28 @@ class Layout:
             path = self._sections.path
             return Block(BlockKind.TABLE, text, path, box=table.box, header_row_count=headers, rows=table.rows)
         stays_in_lines = lines[0].is_row or lines[0].is_in_figure
-        if stays_in_lines:
-            text = "\n".join(line.text for line in lines).replace("\u00ad", "-")
-        else:
-            text = join_lines([line.text for line in lines]).rstrip("\u00ad")
+        text = "\n".join(line.text for line in lines).replace("\u00ad", "-") if stays_in_lines else self._text(lines)
         box = around(line.box for line in lines)
         is_caption = len(lines) <= _HEADING_LINES and bool(_UNIT_NOTE.match(text) or _CAPTION.match(text))
         if is_caption:
             return Block(BlockKind.CAPTION, text, self._sections.path, box=box)
         if level := self._heading_level(lines, text):
+            text = text.replace("\n", " ")
             section = self._sections.enter(level + self._outline_depth, text)
             return Block(BlockKind.HEADING, text, section, box=box)
-        kind = BlockKind.LIST_ITEM if _LIST_ITEM.match(text) and not stays_in_lines else BlockKind.PARAGRAPH
+        kind = BlockKind.LIST_ITEM if LIST_ITEM.match(text) and not stays_in_lines else BlockKind.PARAGRAPH
         return Block(kind, text, self._sections.path, box=box)
+
+    def _text(self, lines: list[Line]) -> str:
+        """Text of a paragraph; labels with what they stand for are lines of their own where those are short."""
+        groups = [[lines[0]]]
+        for above, below in pairwise(lines):
+            right = max(self._width / 2, *(line.box[2] for line in lines))
+            is_short = right - above.box[2] > 1.5 * above.size and not GOES_ON.search(above.text)
+            if is_short and LABEL.match(below.text) and LABEL.match(lines[0].text):
+                groups.append([])
+            groups[-1].append(below)
+        return "\n".join(join_lines([line.text for line in group]) for group in groups).rstrip("\u00ad")
 
     def _heading_level(self, lines: list[Line], text: str) -> int:
         """Level of the heading that lines are, from 1; 0 where they are none."""
@@ -159,7 +158,7 @@ class Layout:
         if level := self._levels.get(round(lines[0].size * 2) / 2, 0):
             return 0 if text.endswith(("。", "、")) else level
         numbered = _NUMBERED_HEADING.match(text) is not None
-        if _LABEL.match(text) and "、" in text:
+        if LABEL.match(text) and "、" in text:
             return 0  # a label in bold type, and what it stands for
         if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
             depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if numbered else 4
@@ -241,15 +240,16 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, i
     short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
-    if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
+    if LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
         return True
-    begins = _ARTICLE.match(line.text) or (_LABEL.match(line.text) and _LABEL.match(paragraph[0].text))
+    is_labelled = LABEL.match(line.text) and not line.text.endswith((":", "："))
+    begins = _ARTICLE.match(line.text) or (is_labelled and LABEL.match(paragraph[0].text))
     ends_early = max(room, margin - last.box[2]) > 1.5 * line.size
-    if begins and (_ENDED.search(last.text) or (ends_early and not _GOES_ON.search(last.text))):
+    if begins and (_ENDED.search(last.text) or (ends_early and not GOES_ON.search(last.text))):
         return True
     if below_section and (
         _SECTION_NUMBER.match(line.text)
-        or (room > _HEADING_ROOM * line.size and not _GOES_ON.search(last.text) and not _GOING_ON.match(line.text))
+        or (room > _HEADING_ROOM * line.size and not GOES_ON.search(last.text) and not GOING_ON.match(line.text))
     ):
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
@@ -273,7 +273,7 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> 
         margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
     """
     last = paragraph[-1]
-    if _GOES_ON.search(last.text) or _GOING_ON.match(line.text):
+    if GOES_ON.search(last.text) or GOING_ON.match(line.text):
         return False
     shift = line.box[0] - last.box[0], line.box[2] - last.box[2]
     is_full = 0 < margin < line.box[2] + line.size
@@ -283,7 +283,7 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> 
         return False  # broken at a narrow width
     if not _IN_SENTENCE.search(last.text + line.text) and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
-    word = _LATIN_WORD.match(line.text)
+    word = LATIN_WORD.match(line.text)
     return room > max(_ENDED_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * line.size
 
 

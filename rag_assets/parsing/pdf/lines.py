@@ -10,7 +10,7 @@ from statistics import median
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import around, clean, is_cjk
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
-from rag_assets.text.scripts import CJK, HIRAGANA, KATAKANA
+from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, ITEM_LETTERS, KATAKANA, KATAKANA_LETTERS
 
 _SAME_LINE_SHARE = 0.5
 _GUTTER = 1.0
@@ -34,6 +34,16 @@ _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
+LIST_ITEM = re.compile(
+    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
+    rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
+)
+LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))(?:\s?\S|$)")
+LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
+GOES_ON = re.compile(
+    "(?:[、，,をはがにでもやて]|(?<!も)の|(?<!こ)と|[よおあなた]り|及び|又は|並びに|若しくは|および|または)$"
+)
+GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
 
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import join_lines
-from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
+from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line, PageTable, lines_of
 from rag_assets.parsing.pdf.rules import Grid, places_apart
 from rag_assets.parsing.pdf.runs import Run
 
@@ -25,6 +25,12 @@ _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
+# Room behind a line that is ended, in sizes of the type.
+_ITEM_ROOM = 2
+_LINE_ROOM = 3
+_CELL_ROOM = 6
+_CELL_SHARE = 0.25
+_PADDING = 12.0  # of a cell, on both sides together, in points
 _NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
 _ITEM_NUMBER = re.compile(r"^\d+(?:[.-]\d+)+\.?$")
 _COUNTED = re.compile(r"第?\s*\d+\s*(?:月|回目?|年度?|期|日|週|次|号|組|班|[Qq]|st|nd|rd|th)")  # in names of columns
@@ -130,7 +136,7 @@ def _table(
     grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]
 ) -> PageTable | None:
     lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
-    texts = {room: join_lines([line.text for line in own]).replace("\u00ad", "-") for room, own in lines.items()}
+    texts = {room: _cell_text(own, _width(grid, room)).replace("\u00ad", "-") for room, own in lines.items()}
     cells: list[list[str]] = []
     shown: list[list[str]] = []
     boxes: list[Box] = []
@@ -169,9 +175,54 @@ def _table(
     )
 
 
+def _width(grid: Grid, room: int) -> float:
+    """Width of a cell in points."""
+    columns = [column for row in grid.rooms for column, other in enumerate(row) if other == room]
+    return grid.xs[max(columns) + 1] - grid.xs[min(columns)]
+
+
+def _cell_text(lines: Sequence[Line], width: float) -> str:
+    """Text of a cell; what stands in lines of its own there, rather than being broken for want of room, does so here.
+
+    Args:
+        lines: Its lines.
+        width: Of the cell in points.
+    """
+    if not lines:
+        return ""
+    groups = [[lines[0]]]
+    widest = max(line.box[2] - line.box[0] for line in lines)
+    for above, below in pairwise(lines):
+        if _is_ended(above, below, widest, width):
+            groups.append([])
+        groups[-1].append(below)
+    return "\n".join(join_lines([line.text for line in group]) for group in groups)
+
+
+def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
+    """Whether a line of a cell ends where more would have fitted.
+
+    Args:
+        above: The line.
+        below: The next one.
+        widest: Width of the widest line of the cell.
+        width: Of the cell.
+    """
+    if above.is_vertical or below.is_vertical or above.text.endswith("\u00ad"):
+        return False
+    own, size = above.box[2] - above.box[0], above.size
+    if width - own > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
+        return True
+    if GOES_ON.search(above.text) or GOING_ON.match(below.text):
+        return False
+    word = LATIN_WORD.match(below.text)
+    least = max(_LINE_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * size
+    return widest - own > least or width - _PADDING - own > max(_CELL_ROOM * size, least, _CELL_SHARE * width)
+
+
 def row_text(cells: Sequence[str]) -> str:
     """A row as displayed."""
-    return " | ".join(cells).rstrip(" |")
+    return " | ".join(cells).replace("\n", " ").rstrip(" |")
 
 
 def _bands(grid: Grid) -> list[range]:
