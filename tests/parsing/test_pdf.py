@@ -622,3 +622,23 @@ def test_short_labels_with_what_they_stand_for_stay_lines() -> None:
     lines = ["引数：なし", "返り値：なし", "使用する変数："]
     ((block,),) = [page.blocks for page in parse_pdf(make_pdf([column(72, 100, lines)]), 1).pages]
     assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "\n".join(lines))
+
+
+def test_a_bold_line_that_fills_the_column_and_runs_on_is_no_heading() -> None:
+    prose = ["running text that fills the column from end to end"] * 6
+    begun, rest = "Label: the text behind it fills the column as", "well and goes on in regular type."
+    regular = [*column(72, 100, prose), (72.0, 214.0, 10.0, rest), *column(72, 270, prose)]
+    bold = "\n".join(f"BT /B 10 Tf 72 {842 - top} Td ({text}) Tj ET" for top, text in ((200, begun), (250, "A title")))
+    (page,) = parse_pdf(make_pdf(["\n".join([*map(show, regular), bold])]), 1).pages
+    found = [(block.kind, block.text) for block in page.blocks]
+    assert found[1:3] == [(BlockKind.PARAGRAPH, f"{begun} {rest}"), (BlockKind.HEADING, "A title")]
+
+
+def test_bullets_set_far_from_their_text_are_list_items() -> None:
+    lines = ["the first of them fills the line and", "goes on", "the second of them"]
+    bullets = [(60.0, 100.0), (60.0, 128.0)]
+    content = "\n".join(map(show, column(96, 100, lines)))
+    marks = "\n".join(f"BT /J 10 Tf {left} {842 - top} Td <2022> Tj ET" for left, top in bullets)
+    (page,) = parse_pdf(make_pdf([f"{marks}\n{content}"]), 1).pages
+    expected = [(BlockKind.LIST_ITEM, f"• {lines[0]} {lines[1]}"), (BlockKind.LIST_ITEM, f"• {lines[2]}")]
+    assert [(block.kind, block.text) for block in page.blocks] == expected

@@ -18,6 +18,8 @@ _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
 _HEADING_LINES = 3
 _PARAGRAPH_GAP = 1.6
+_LINE_GAP = 0.8  # of the type, between lines of one paragraph
+_HANGING_INDENT = 3  # times the size of the type
 _BODY_CHARS = 200
 _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
@@ -184,19 +186,22 @@ class Layout:
             return True
         if line.is_in_figure and line.region == last.region:
             return False
-        if (line.region, line.is_vertical, line.is_bold) != (last.region, last.is_vertical, last.is_bold):
+        has_other_size = abs(line.size - last.size) > 0.12 * max(last.size, 1.0)
+        if (line.region, line.is_vertical) != (last.region, last.is_vertical) or has_other_size:
             return True
-        if abs(line.size - last.size) > 0.12 * max(last.size, 1.0):
-            return True
+        margin = self._margins.right(self._width, last)
+        if line.is_bold != last.is_bold and not _runs_on(last, line, margin):
+            return True  # else a word or a label in bold type in running text
         if line.is_vertical:
             return _begins_vertical(paragraph, line)
         gap = line.box[1] - last.box[3]
-        if line.is_row != last.is_row or gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size or gap < -2 * line.size:
+        is_apart = gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size
+        is_near = gap < _LINE_GAP * line.size and line.is_bold and _runs_on(last, line, margin)
+        if line.is_row != last.is_row or (is_apart and not is_near) or gap < -2 * line.size:
             return True
         if line.is_row:
             return False
         is_title = line.size >= self._body * _HEADING_SIZE or line.is_bold
-        margin = self._margins.right(self._width, paragraph[-1])
         return _looks_like_beginning(paragraph, line, margin, is_title=is_title)
 
 
@@ -229,6 +234,23 @@ class _Margins:
             is_shared = near.get(best, 0) >= max(_MARGIN_LINES, _MARGIN_SHARE * len(lines))
             self._known[key] = (best - 1) * _MARGIN_STEP if is_shared else 0.0
         return self._known[key]
+
+
+def _runs_on(last: Line, line: Line, margin: float) -> bool:
+    """Whether a line goes on with the one above, which fills its column and ends no sentence.
+
+    Args:
+        last: The line above.
+        line: The line.
+        margin: Where lines of this column end, or 0.
+    """
+    word = LATIN_WORD.match(line.text)
+    room = max(1.5, 0.6 * len(word[0]) + 1 if word else 0) * last.size
+    is_full = 0 < margin - room <= last.box[2]
+    if not is_full or last.text.endswith((*_SENTENCE_END, ")", "）")) or line.is_row or last.is_row:
+        return False
+    begins = LIST_ITEM.match(line.text) or _NUMBERED_HEADING.match(line.text) or LABEL.match(line.text)
+    return not begins and abs(line.box[0] - last.box[0]) < _HANGING_INDENT * line.size
 
 
 def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, is_title: bool) -> bool:

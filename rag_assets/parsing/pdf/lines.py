@@ -29,6 +29,7 @@ _FIGURE_FILL = 0.55
 _TRIED = 20
 _RADICALS = re.compile("[\u2e80-\u2fdf]")
 _KANA = re.compile(rf"[\s{HIRAGANA}{KATAKANA}・]+")
+_BULLET = re.compile("[・•●○■□◆◇▪▫▶►‣⁃➢✓※⚫◼–—\uf000-\uf0ff]")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
@@ -425,6 +426,8 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
+    elif len(parts) == 2 and _BULLET.fullmatch(parts[0].text.strip()):
+        is_row = False
     cleaned = (
         () if has_leaders or len(parts) < 2 else tuple(LinePart(p.left, p.right, _clean_line(p.text)) for p in parts)
     )
