@@ -138,6 +138,40 @@ def test_the_first_full_row_above_figures_names_the_columns() -> None:
     assert table.header_row_count == 1
 
 
+HEADERS = {  # rows of a table, and how many of them are headers
+    "items that are all alike": ([("book", "6,200", "yes"), ("coat", "41,700", "yes"), ("shoes", "800", "no")], 0),
+    "years": ([("項目", "2018年", "2019年"), ("売上", "65", "70"), ("費用", "50", "52")], 1),
+    "an empty corner": ([("", "group A", "group B"), ("leader", "none", "one"), ("rules", "no", "yes")], 1),
+    "a section below": ([HEAD, ("fruit", "", ""), ("apples", "1.50", "kg")], 1),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_told_from_texts(name: str) -> None:
+    texts, count = HEADERS[name]
+    ((table,),) = read(ruled(texts))
+    assert (rows(table), table.header_row_count) == (texts, count)
+
+
+def test_a_shaded_row_below_a_full_header_is_no_header() -> None:
+    shading = f"0.8 g 70 {842 - 120} 300 20 re f 0.9 g 70 {842 - 140} 300 20 re f 0 g"
+    ((table,),) = read(f"{shading}\n" + ruled([HEAD, *[("item", "text", "more")] * 3]))
+    assert table.header_row_count == 1
+
+
+def test_a_centred_row_above_others_is_a_header() -> None:
+    texts = [("項目", "内容"), ("果物", "箱に入れる"), ("野菜", "袋に入れる"), ("米", "量る")]
+    places = [(110.0, 260.0), *[(75.0, 175.0)] * 3]
+    pieces = [
+        (left, 114.0 + 20 * row, 10.0, text)
+        for row, (lefts, names) in enumerate(zip(places, texts, strict=True))
+        for left, text in zip(lefts, names, strict=True)
+    ]
+    ys = [100.0, 120.0, 140.0, 160.0, 180.0]
+    ((table,),) = read(page(pieces, grid([70.0, 170.0, 370.0], ys)))
+    assert (rows(table), table.header_row_count) == (texts, 1)
+
+
 def test_lines_of_a_cell_are_joined() -> None:
     ys = [100.0, 120.0, 160.0]
     texts: list[Piece] = [

@@ -17,6 +17,7 @@ _FILLED_SHARE = 0.25
 _HEADER_ROWS = 4
 _FIGURE_ROWS = 4
 _FIGURE_SHARE = 0.9
+_CENTRED_CELLS = 2
 _NOTE_SIZE = 0.9
 _EDGE_TOLERANCE = 4.0
 _ALIGNED_TOLERANCE = 2.0
@@ -165,10 +166,12 @@ def _table(
         return None
     rows = [[cells[index][column] for column in columns] for index in filled_rows]
     marked = [_is_bold(lines, ids[index]) or _is_shaded(boxes[index], filled) for index in filled_rows]
+    if not any(marked):
+        marked[0] = _is_centred(grid, lines, [ids[index] for index in filled_rows])
     return PageTable(
         tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, filled_rows, strict=True)),
         tuple(row_text([shown[index][column] for column in columns]) for index in filled_rows),
-        count_headers(rows, marked, [ids[index] for index in filled_rows]),
+        count_headers(rows, marked, [tuple(ids[index][column] for column in columns) for index in filled_rows]),
         (*(grid.xs[column] for column in columns), grid.xs[-1]),
         grid.box,
         median(run.size for room in rooms.values() for run in room),
@@ -342,6 +345,21 @@ def _is_shaded(row: Box, filled: Sequence[Box]) -> bool:
     return width > 0.6 * (row[2] - row[0])
 
 
+def _is_centred(grid: Grid, lines: dict[int, list[Line]], rows: Sequence[tuple[int, ...]]) -> bool:
+    """Whether the cells of the first row are centred, above a column at least whose others begin at its left edge."""
+    stands_out = False
+    for column, room in enumerate(rows[0]):
+        own = lines.get(room, [])
+        left, right = grid.xs[column], grid.xs[column + 1]
+        if rows[0].count(room) > 1 or any(abs(line.box[0] - left - right + line.box[2]) > line.size for line in own):
+            return False
+        begins = [lines[row[column]][0].box[0] for row in rows[1:] if lines.get(row[column])]
+        if own and len(begins) >= _CENTRED_CELLS:
+            near = sum(begin < own[0].box[0] - 2 * own[0].size and begin < min(begins) + 2 for begin in begins)
+            stands_out |= near >= _FIGURE_SHARE * len(begins)
+    return stands_out
+
+
 def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:
     """Rows at the top of a table that are headers of its columns.
 
@@ -351,30 +369,59 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
 
     Args:
         rows: Cells of each row.
-        marked: For each row whether it is bold or coloured.
+        marked: For each row whether it is bold or coloured, or centred above others that are not.
         rooms: For each row the numbers of its cells, equal where a cell spans; empty where nothing spans.
     """
     count = 0
     leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
     numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
     if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
-        count = next((number for number in range(1, leading) if _is_listed(rows[number])), leading)
+        full = map(_is_full, rows, rooms or [()] * len(rows))
+        ends = (n for n, is_full in zip(range(1, leading), full, strict=False) if is_full or _is_listed(rows[n]))
+        count = next(ends, leading)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
-        count = next((number for number, row in enumerate(rows[:numeric], 1) if _is_full(row)), numeric)
+        full = map(_is_full, rows[:numeric], rooms or [()] * len(rows))
+        count = next((number for number, is_full in enumerate(full, 1) if is_full), numeric)
+    elif numeric == 0 and _names_periods(rows):
+        count = 1
     elif figures := _figure_columns(rows):
         stands_out = not any(is_number(rows[0][column]) for column in figures)
         count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
-    elif len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
+    elif len(rows[0]) > 2 and _names_columns(rows):
         count = 1
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
         last = rooms[count - 1]
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
-        spanning = [room for room in last if room >= 0 and (room != last[0] or rows[count - 1][0])]
-        groups = count == 1 and (len(set(spanning)) < len(spanning) or len(set(last)) == 1) and leading <= count
+        reaches |= last[0] == rooms[count][0] >= 0 and all(marked[: count + 1]) and not all(marked[: count + 2])
+        groups = count == 1 and leading <= count and _is_parted(last, *rows[:2])
         if not (reaches or groups) or _holds_values(rows[count]):
             break
         count += 1
     return count if count < len(rows) else 0
+
+
+def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row is full, its corner aside where rows below have names there, and unlike those below it."""
+    first, *others = rows
+    named = len(others) > 1 and sum(bool(row[0]) for row in others) * 2 > len(others)
+    if not (all(first[1:]) and (first[0] or (named and _is_full(first[1:])))) or _has_numbers(first):
+        return False
+    return not any(is_number(cell) and any(is_number(row[n]) for row in others) for n, cell in enumerate(first))
+
+
+def _is_parted(rooms: tuple[int, ...], names: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether different texts stand below a cell that spans columns.
+
+    Args:
+        rooms: Numbers of the cells of a row.
+        names: Their texts.
+        below: Texts of the next row.
+    """
+    parted: dict[int, set[str]] = {}
+    for room, name, text in zip(rooms, names, below, strict=True):
+        if room >= 0 and name and text:
+            parted.setdefault(room, set()).add(text)
+    return any(len(texts) > 1 for texts in parted.values())
 
 
 def is_number(cell: str) -> bool:
@@ -388,9 +435,18 @@ def _has_numbers(row: Sequence[str]) -> bool:
     return sum(map(is_number, cells)) * 2 > len(cells) > 0
 
 
-def _is_full(row: Sequence[str]) -> bool:
-    """Whether every cell has a text of its own."""
-    return all(row) and len(set(row)) == len(row)
+def _names_periods(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names years, months or the like above rows of figures."""
+    first, *others = rows
+    periods = sum(_COUNTED.fullmatch(cell) is not None for cell in first[1:])
+    if is_number(first[0]) or periods < min(2, len(first) - 1) or sum(map(_has_numbers, others)) * 2 < len(others):
+        return False
+    return all(_COUNTED.fullmatch(cell) or not is_number(cell) for cell in first[1:])
+
+
+def _is_full(row: Sequence[str], rooms: Sequence[int] = ()) -> bool:
+    """Whether every cell has a text of its own; the numbers of the cells, where given, tell which are one."""
+    return all(row) and len(row) in (len(set(row)), len(set(rooms)))
 
 
 def _holds_values(row: Sequence[str]) -> bool:
