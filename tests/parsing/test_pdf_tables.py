@@ -172,6 +172,29 @@ def test_a_centred_row_above_others_is_a_header() -> None:
     assert (rows(table), table.header_row_count) == (texts, 1)
 
 
+def test_a_title_block_on_top_of_a_table_is_a_table_of_its_own() -> None:
+    """Its columns cross those below: the first cell is as wide as two of them, the last of them as two of its cells."""
+    xs = [70.0, 130.0, 190.0, 250.0, 310.0, 370.0]
+    drawing = "\n".join(
+        [
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in range(100, 240, 20)),
+            *(f"{x} 742 m {x} 702 l S" for x in (xs[0], *xs[2:])),
+            *(f"{x} 702 m {x} 622 l S" for x in (*xs[:4], xs[5])),
+        ]
+    )
+    title = [("document", "", "date", "by", "of"), ("tables", "", "May", "Ann", "us")]
+    body = [("No.", "name", "kind", "more"), *[(str(number), f"x{number}", "text", "none") for number in (1, 2, 3)]]
+    texts = [
+        (xs[column] + 5, 114.0 + 20 * row, 10.0, text)
+        for row, names in enumerate([*title, *body])
+        for column, text in enumerate(names)
+        if text
+    ]
+    ((above, below),) = read(page(texts, drawing))
+    assert rows(above) == [tuple(filter(None, row)) for row in title]
+    assert (rows(below), below.header_row_count) == (body, 1)
+
+
 def test_lines_of_a_cell_are_joined() -> None:
     ys = [100.0, 120.0, 160.0]
     texts: list[Piece] = [

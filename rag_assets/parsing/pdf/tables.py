@@ -24,6 +24,7 @@ _ALIGNED_TOLERANCE = 2.0
 _OPEN_SHARE = 0.5
 _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
+_EVEN_ROWS, _EVEN_COLUMNS = 4, 4
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
 # Room behind a line that is ended, in sizes of the type.
@@ -51,7 +52,7 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
         The tables from the top, and the runs that stand in none.
     """
     tables = []
-    for ruled in grids:
+    for ruled in (part for grid in grids for part in _without_title(grid)):
         rooms, outside = _into_rooms(runs, ruled)
         grid, open_rooms = _open_columns(ruled, rooms)
         if open_rooms:
@@ -64,6 +65,25 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
                 tables.append(table)
                 runs = outside
     return sorted(tables, key=lambda table: (table.box[1], table.box[0])), runs
+
+
+def _without_title(grid: Grid) -> list[Grid]:
+    """A grid, parted below a block of rows at its top whose columns cross those that all rows below keep to.
+
+    A header that groups columns joins them and crosses none.
+    """
+    edges = [frozenset(n for n, (a, b) in enumerate(pairwise(row), 1) if a != b) for row in grid.rooms]
+    for top in range(1, len(edges) // 2):
+        below = edges[top]
+        crosses = any(above - below and below - above for above in edges[:top])
+        is_whole = not set(grid.rooms[top - 1]) & set(grid.rooms[top])
+        is_even = len(edges) - top >= _EVEN_ROWS and len(below) + 1 >= _EVEN_COLUMNS
+        if crosses and is_whole and is_even and all(row == below for row in edges[top:]):
+            return [
+                Grid(grid.xs, grid.ys[begin : end + 1], grid.rooms[begin:end], grid.frames)
+                for begin, end in ((0, top), (top, len(edges)))
+            ]
+    return [grid]
 
 
 def _into_rooms(
@@ -137,14 +157,15 @@ def _table(
     grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]
 ) -> PageTable | None:
     lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
-    texts = {room: _cell_text(own, _width(grid, room)).replace("\u00ad", "-") for room, own in lines.items()}
+    widths = _widths(grid)
+    texts = {room: _cell_text(own, widths[room]).replace("\u00ad", "-") for room, own in lines.items()}
     cells: list[list[str]] = []
     shown: list[list[str]] = []
     boxes: list[Box] = []
     ids: list[tuple[int, ...]] = []
     seen: set[int] = set()
     for band in _bands(grid):
-        split = _split_band(grid, band, lines, open_rooms)
+        split = _split_band(grid, band, lines, widths, open_rooms)
         for box, row, row_shown in split:
             cells.append(row)
             shown.append(row_shown)
@@ -178,10 +199,14 @@ def _table(
     )
 
 
-def _width(grid: Grid, room: int) -> float:
-    """Width of a cell in points."""
-    columns = [column for row in grid.rooms for column, other in enumerate(row) if other == room]
-    return grid.xs[max(columns) + 1] - grid.xs[min(columns)]
+def _widths(grid: Grid) -> dict[int, float]:
+    """Width of each cell in points."""
+    sides: dict[int, tuple[float, float]] = {}
+    for row in grid.rooms:
+        for room, left, right in zip(row, grid.xs, grid.xs[1:], strict=False):
+            begin, end = sides.get(room, (left, right))
+            sides[room] = min(begin, left), max(end, right)
+    return {room: right - left for room, (left, right) in sides.items()}
 
 
 def _cell_text(lines: Sequence[Line], width: float) -> str:
@@ -240,7 +265,7 @@ def _bands(grid: Grid) -> list[range]:
 
 
 def _split_band(
-    grid: Grid, band: range, lines: dict[int, list[Line]], open_rooms: frozenset[int]
+    grid: Grid, band: range, lines: dict[int, list[Line]], widths: dict[int, float], open_rooms: frozenset[int]
 ) -> list[tuple[Box, list[str], list[str]]]:
     """Rows inside ruled rows whose cells hold lines side by side at the same heights; none where they do not.
 
@@ -248,30 +273,30 @@ def _split_band(
         Of each row its place, its cells, and its cells as displayed.
     """
     rows = [grid.rooms[number] for number in band]
-    filled = [room for room in dict.fromkeys(room for row in rows for room in row) if lines.get(room)]
+    filled = {room: lines[room] for row in rows for room in row if lines.get(room)}
     if len(filled) < 2:
         return []
-    size = median(line.size for room in filled for line in lines[room])
-    heights = places_apart((_middle(line) for room in filled for line in lines[room]), 0.5 * size)
-    if len(heights) < 2 or not (
-        (len(band) == 1 and _keeps_to_rows(grid, rows[0], lines, open_rooms, len(heights)))
-        or _lists_figures(grid, filled, rows, lines, size)
-    ):
+    size = median(line.size for own in filled.values() for line in own)
+    heights = places_apart((_middle(line) for own in filled.values() for line in own), 0.5 * size)
+    if len(heights) < 2:
         return []
-    edges = [grid.ys[band.start], *((a + b) / 2 for a, b in pairwise(heights)), grid.ys[band.stop]]
+    between = [(a + b) / 2 for a, b in pairwise(heights)]
     texts: list[dict[int, str]] = [{} for _ in heights]
-    for room in filled:
-        for line in lines[room]:
-            index = min(range(len(heights)), key=lambda number: abs(heights[number] - _middle(line)))
-            joined = texts[index].get(room, "") + " " + line.text.replace("\u00ad", "-")
-            texts[index][room] = joined.strip()
+    for room, own in filled.items():
+        for line in own:
+            at = texts[bisect_right(between, _middle(line))]
+            at[room] = (at.get(room, "") + " " + line.text.replace("\u00ad", "-")).strip()
+    wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
+    keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
+    if not keeps and not _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2):
+        return []
+    edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
     split = []
-    for index, own in enumerate(texts):
-        number = max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))
-        row = grid.rooms[number]
-        cells = [own.get(room, "") for room in row]
-        shown = ["" if room in row[:column] else own.get(room, "") for column, room in enumerate(row)]
-        split.append(((grid.xs[0], edges[index], grid.xs[-1], edges[index + 1]), cells, shown))
+    for index, at in enumerate(texts):
+        row = grid.rooms[max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))]
+        shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
+        box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
+        split.append((box, [at.get(room, "") for room in row], shown))
     return split
 
 
@@ -280,54 +305,48 @@ def _middle(line: Line) -> float:
 
 
 def _keeps_to_rows(
-    grid: Grid, rooms: tuple[int, ...], lines: dict[int, list[Line]], open_rooms: frozenset[int], heights: int
+    filled: dict[int, list[Line]], open_rooms: frozenset[int], wrapped: set[int], texts: Sequence[dict[int, str]]
 ) -> bool:
-    """Whether the cells of one ruled row hold practically as many lines as there are heights of lines."""
-    filled = [room for room in rooms if lines.get(room)]
-    if len(set(rooms)) < len(rooms):
-        return False
+    """Whether the cells of one ruled row hold practically as many lines as there are heights of lines.
+
+    Args:
+        filled: Lines of each cell that has any.
+        open_rooms: Cells that no rule parts.
+        wrapped: Cells of running text.
+        texts: Texts of the cells at each height.
+    """
     if open_rooms.issuperset(filled):
         return True
+    counts = [len(own) for own in filled.values()]
     return (
-        sum(len(lines[room]) >= _SPLIT_LINES for room in filled) > 1
-        and not any(_is_wrapped(lines[room], grid, rooms.index(room)) for room in filled)
-        and min(len(lines[room]) for room in filled) >= _SPLIT_SHARE * heights
+        sum(count >= _SPLIT_LINES for count in counts) > 1 and not wrapped and min(counts) >= _SPLIT_SHARE * len(texts)
     )
 
 
 def _lists_figures(
-    grid: Grid, filled: list[int], rows: list[tuple[int, ...]], lines: dict[int, list[Line]], size: float
+    filled: dict[int, list[Line]], wrapped: set[int], texts: Sequence[dict[int, str]], fewest: int
 ) -> bool:
-    """Whether a cell lists figures that stand beside short lines of other cells, as in an account."""
-    columns = {room: [n for n, other in enumerate(row) if other == room] for row in rows for room in row}
-    listed = set()
-    for room in filled:
-        own = lines[room]
-        if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own):
-            listed.add(room)
-        elif len(own) >= _SPLIT_LINES and _is_wrapped(own, grid, columns[room][0], columns[room][-1]):
-            return False
-    fewest = _SPLIT_LINES if len(rows) == 1 else 2
-    if not any(len(lines[room]) >= fewest for room in listed):
-        return False
-    figures = [(room, _middle(line)) for room in listed for line in lines[room]]
-    level = sum(
-        any(abs(_middle(line) - middle) <= 0.5 * size for other in filled if other != room for line in lines[other])
-        for room, middle in figures
-    )
-    return level >= _FIGURE_SHARE * len(figures)
-
-
-def _is_wrapped(lines: list[Line], grid: Grid, first: int, last: int | None = None) -> bool:
-    """Whether lines fill their cell as running text does.
+    """Whether a cell lists figures that stand beside short lines of other cells, as in an account.
 
     Args:
-        lines: Lines of the cell.
-        grid: The grid that it stands in.
-        first: Its first column.
-        last: Its last one, where it spans several.
+        filled: Lines of each cell that has any.
+        wrapped: Cells of running text.
+        texts: Texts of the cells at each height.
+        fewest: Figures of such a cell at least.
     """
-    width = grid.xs[(first if last is None else last) + 1] - grid.xs[first]
+    listed = {
+        room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
+    }
+    if any(len(filled[room]) >= _SPLIT_LINES for room in wrapped - listed):
+        return False
+    if not any(len(filled[room]) >= fewest for room in listed):
+        return False
+    figures = [at for at in texts for room in at if room in listed]
+    return sum(len(at) > 1 for at in figures) >= _FIGURE_SHARE * len(figures)
+
+
+def _is_wrapped(lines: list[Line], width: float) -> bool:
+    """Whether lines fill a cell of some width as running text does."""
     return sum(line.box[2] - line.box[0] > 0.8 * width for line in lines) > len(lines) / 2
 
 
@@ -384,9 +403,8 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         count = next((number for number, is_full in enumerate(full, 1) if is_full), numeric)
     elif numeric == 0 and _names_periods(rows):
         count = 1
-    elif figures := _figure_columns(rows):
-        stands_out = not any(is_number(rows[0][column]) for column in figures)
-        count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
+    elif len(rows) > _FIGURE_ROWS and (figures := _figure_columns(rows)):
+        count = int(_is_label_row(rows[0]) and not any(is_number(rows[0][column]) for column in figures))
     elif len(rows[0]) > 2 and _names_columns(rows):
         count = 1
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
