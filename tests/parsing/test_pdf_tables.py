@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 from golden import CORPUS, needs_corpus
-from pdf_building import Piece, column, grid, make_pdf, page
+from pdf_building import Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
@@ -156,6 +156,14 @@ def test_headers_told_from_texts(name: str) -> None:
 def test_a_shaded_row_below_a_full_header_is_no_header() -> None:
     shading = f"0.8 g 70 {842 - 120} 300 20 re f 0.9 g 70 {842 - 140} 300 20 re f 0 g"
     ((table,),) = read(f"{shading}\n" + ruled([HEAD, *[("item", "text", "more")] * 3]))
+    assert table.header_row_count == 1
+
+
+def test_a_shaded_row_above_others_is_a_header_in_bold_type_throughout() -> None:
+    texts = [("kind", "what", ""), *[("item", "text", "")] * 3]
+    bold = "\n".join(show(piece).replace("/L ", "/B ") for piece in cells(texts))
+    shading = f"0.8 g 70 {842 - 120} 300 20 re f 0 g"
+    ((table,),) = read("\n".join([shading, grid([70.0, 170.0, 370.0], [100.0, 120.0, 140.0, 160.0, 180.0]), bold]))
     assert table.header_row_count == 1
 
 

@@ -18,6 +18,7 @@ _HEADER_ROWS = 4
 _FIGURE_ROWS = 4
 _FIGURE_SHARE = 0.9
 _CENTRED_CELLS = 2
+_FEW_CELLS = 4
 _NOTE_SIZE = 0.9
 _EDGE_TOLERANCE = 4.0
 _ALIGNED_TOLERANCE = 2.0
@@ -186,7 +187,11 @@ def _table(
     if len(filled_rows) < 2 or len(columns) < 2:
         return None
     rows = [[cells[index][column] for column in columns] for index in filled_rows]
-    marked = [_is_bold(lines, ids[index]) or _is_shaded(boxes[index], filled) for index in filled_rows]
+    bold = [_is_bold(lines, ids[index]) for index in filled_rows]
+    shaded = [_is_shaded(boxes[index], filled) for index in filled_rows]
+    # What all rows share sets none apart; of two rows of two cells, one that looks otherwise may be either.
+    marks = [marks for marks in (bold, shaded) if not all(marks) or len(rows) * len(columns) <= _FEW_CELLS]
+    marked = [any(own) for own in zip(*marks, strict=True)] or [False] * len(rows)
     if not any(marked):
         marked[0] = _is_centred(grid, lines, [ids[index] for index in filled_rows])
     return PageTable(
