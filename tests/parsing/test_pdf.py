@@ -642,3 +642,10 @@ def test_bullets_set_far_from_their_text_are_list_items() -> None:
     (page,) = parse_pdf(make_pdf([f"{marks}\n{content}"]), 1).pages
     expected = [(BlockKind.LIST_ITEM, f"• {lines[0]} {lines[1]}"), (BlockKind.LIST_ITEM, f"• {lines[2]}")]
     assert [(block.kind, block.text) for block in page.blocks] == expected
+
+
+def test_a_line_that_goes_on_in_kana_belongs_to_the_one_above_without_a_shared_margin() -> None:
+    label = "BT /B 10 Tf 72 742 Td (Shift: a rather long label in bold) Tj ET"
+    texts = [(235.0, 100.0, 10.0, "当番の表を配り"), (72.0, 114.0, 10.0, "ます。")]
+    (page,) = parse_pdf(make_pdf(["\n".join([label, *map(show, texts)])]), 1).pages
+    assert [(block.kind, block.text[-6:]) for block in page.blocks] == [(BlockKind.PARAGRAPH, "を配ります。")]

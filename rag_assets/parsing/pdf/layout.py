@@ -172,15 +172,23 @@ class Layout:
         gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
         inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
         spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
+        edge = max((line.box[2] for line in lines if not (line.table or line.is_row)), default=0.0)
         for line in lines:
-            if paragraph and self._begins_paragraph(paragraph, line, spacing):
+            if paragraph and self._begins_paragraph(paragraph, line, spacing, edge):
                 yield paragraph
                 paragraph = []
             paragraph.append(line)
         yield paragraph
 
-    def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
-        """Whether a line begins a new paragraph rather than going on with the one above."""
+    def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float, edge: float) -> bool:
+        """Whether a line begins a new paragraph rather than going on with the one above.
+
+        Args:
+            paragraph: The lines so far.
+            line: The next one.
+            spacing: Usual distance of the lines of a paragraph on this page.
+            edge: Where the longest line of the page ends.
+        """
         last = paragraph[-1]
         if any(item.table or item.is_ruby or _UNIT_NOTE.match(item.text) for item in (last, line)):
             return True
@@ -190,13 +198,14 @@ class Layout:
         if (line.region, line.is_vertical) != (last.region, last.is_vertical) or has_other_size:
             return True
         margin = self._margins.right(self._width, last)
-        if line.is_bold != last.is_bold and not _runs_on(last, line, margin):
+        runs_on = _runs_on(last, line, margin or (edge if GOING_ON.match(line.text) else 0.0))
+        if line.is_bold != last.is_bold and not runs_on:
             return True  # else a word or a label in bold type in running text
         if line.is_vertical:
             return _begins_vertical(paragraph, line)
         gap = line.box[1] - last.box[3]
         is_apart = gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size
-        is_near = gap < _LINE_GAP * line.size and line.is_bold and _runs_on(last, line, margin)
+        is_near = gap < _LINE_GAP * line.size and line.is_bold and runs_on
         if line.is_row != last.is_row or (is_apart and not is_near) or gap < -2 * line.size:
             return True
         if line.is_row:
