@@ -250,6 +250,22 @@ def test_figures_of_an_account_stand_beside_their_labels() -> None:
     assert table.text.splitlines()[1:3] == ["income", "fees | 1,200"]
 
 
+def test_a_name_in_the_middle_of_listed_rows_belongs_to_all_of_them() -> None:
+    """The ages are ruled row by row, the name and the rates are not."""
+    drawing = "\n".join(
+        [
+            grid(XS, [100.0, 120.0]),
+            "70 662 m 370 662 l S",
+            *(f"{x} 722 m {x} 662 l S" for x in XS),
+            *(f"170 {842 - y} m 270 {842 - y} l S" for y in (140, 160)),
+        ]
+    )
+    body = [("", "50", "290"), ("men", "51", "310"), ("", "52", "335")]
+    ((table,),) = read(page(cells([HEAD, *body]), drawing))
+    assert rows(table) == [HEAD, *(("men", *row[1:]) for row in body)]
+    assert table.text.splitlines()[1:] == [" | 50 | 290", "men | 51 | 310", " | 52 | 335"]
+
+
 def test_sentences_beside_each_other_stay_in_their_cells() -> None:
     lines = ["a sentence that runs", "as wide as the cell is", "and ends well below"]
     texts = [(75.0, 114.0, 10.0, "name"), (175.0, 114.0, 10.0, "price"), (275.0, 114.0, 10.0, "unit")]

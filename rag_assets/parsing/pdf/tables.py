@@ -296,13 +296,30 @@ def _split_band(
     if not keeps and not _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2):
         return []
     edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
+    merged = _merged(grid, band, filled)
     split = []
     for index, at in enumerate(texts):
         row = grid.rooms[max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))]
         shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
         box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
-        split.append((box, [at.get(room, "") for room in row], shown))
+        split.append((box, [merged.get(room) or at.get(room, "") for room in row], shown))
     return split
+
+
+def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int, str]:
+    """Texts of cells that span rows and hold one line in their middle, which is no figure."""
+    spans: dict[int, tuple[int, int]] = {}
+    for number in band:
+        for room in grid.rooms[number]:
+            spans[room] = spans.get(room, (number, 0))[0], number + 1
+    merged = {}
+    for room, own in filled.items():
+        top, bottom = spans[room]
+        middle = (grid.ys[top] + grid.ys[bottom]) / 2
+        is_centred = len(own) == 1 and abs(_middle(own[0]) - middle) < own[0].size
+        if bottom - top > 1 and is_centred and not is_number(own[0].text):
+            merged[room] = own[0].text
+    return merged
 
 
 def _middle(line: Line) -> float:
