@@ -220,7 +220,12 @@ def test_lines_of_a_cell_are_joined() -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [("林檎の箱詰め", "蜜柑", "葡萄の箱"), ("担当：山田", "期日：月末"), ("・りんごの箱", "・みかんの箱")],
+    [
+        ("林檎の箱詰め", "蜜柑", "葡萄の箱"),
+        ("林檎 790", "みかんの箱 85"),
+        ("担当：山田", "期日：月末"),
+        ("・りんごの箱", "・みかんの箱"),
+    ],
 )
 def test_lines_that_end_early_stay_lines_of_their_cell(lines: tuple[str, ...]) -> None:
     texts = [(75.0, 114.0, 10.0, "項目"), (175.0, 114.0, 10.0, "説明"), *column(175, 134, [*lines])]

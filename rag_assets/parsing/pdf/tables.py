@@ -246,7 +246,7 @@ def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
     own, size = above.box[2] - above.box[0], above.size
     if width - own > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
         return True
-    if GOES_ON.search(above.text) or GOING_ON.match(below.text):
+    if GOES_ON.search(above.text) or (GOING_ON.match(below.text) and not above.text[-1].isdecimal()):
         return False
     word = LATIN_WORD.match(below.text)
     least = max(_LINE_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * size
