@@ -271,6 +271,20 @@ def test_a_name_in_the_middle_of_listed_rows_belongs_to_all_of_them() -> None:
     assert table.text.splitlines()[1:] == [" | 50 | 290", "men | 51 | 310", " | 52 | 335"]
 
 
+def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> None:
+    drawing = "\n".join(
+        [
+            grid([70.0, 270.0, 370.0], [100.0, 120.0]),
+            "70 662 m 370 662 l S",
+            *(f"{x} 722 m {x} 662 l S" for x in (70, 270, 370)),
+            *(f"270 {842 - y} m 370 {842 - y} l S" for y in (140, 160)),
+        ]
+    )
+    texts = [("name", "", "sum"), ("収入の合計", "", "310"), ("支出", "", "290"), ("残高", "", "20")]
+    ((table,),) = read(page(cells(texts), drawing))
+    assert rows(table) == [(row[0], row[2]) for row in texts]
+
+
 def test_sentences_beside_each_other_stay_in_their_cells() -> None:
     lines = ["a sentence that runs", "as wide as the cell is", "and ends well below"]
     texts = [(75.0, 114.0, 10.0, "name"), (175.0, 114.0, 10.0, "price"), (275.0, 114.0, 10.0, "unit")]

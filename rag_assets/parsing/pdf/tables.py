@@ -293,7 +293,8 @@ def _split_band(
             at[room] = (at.get(room, "") + " " + line.text.replace("\u00ad", "-")).strip()
     wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
     keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
-    if not keeps and not _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2):
+    lists = _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2)
+    if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
         return []
     edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
     merged = _merged(grid, band, filled)
@@ -306,12 +307,18 @@ def _split_band(
     return split
 
 
-def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int, str]:
-    """Texts of cells that span rows and hold one line in their middle, which is no figure."""
+def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
+    """First row of each cell of some rows, and the row behind its last."""
     spans: dict[int, tuple[int, int]] = {}
     for number in band:
         for room in grid.rooms[number]:
             spans[room] = spans.get(room, (number, 0))[0], number + 1
+    return spans
+
+
+def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int, str]:
+    """Texts of cells that span rows and hold one line in their middle, which is no figure."""
+    spans = _spans(grid, band)
     merged = {}
     for room, own in filled.items():
         top, bottom = spans[room]
@@ -320,6 +327,28 @@ def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int,
         if bottom - top > 1 and is_centred and not is_number(own[0].text):
             merged[room] = own[0].text
     return merged
+
+
+def _lists_names(
+    grid: Grid, band: range, filled: dict[int, list[Line]], widths: dict[int, float], texts: Sequence[dict[int, str]]
+) -> bool:
+    """Whether cells that span rows hold a name for each of them, at the height of what else the row holds, and of a
+    figure for one at least.
+    """
+    if len(texts) > len(band):
+        return False
+    spans = _spans(grid, band)
+    names = set()
+    for room, own in filled.items():
+        top, bottom = spans[room]
+        if len(own) == 1:
+            continue
+        heights = zip(own, grid.ys[top:], grid.ys[top + 1 :], strict=False)
+        in_rows = len(own) == bottom - top and all(begin < _middle(line) < end for line, begin, end in heights)
+        if not in_rows or _cell_text(own, widths[room]).count("\n") + 1 < len(own):
+            return False
+        names.add(room)
+    return any(names & set(at) and any(map(is_number, at.values())) for at in texts)
 
 
 def _middle(line: Line) -> float:
