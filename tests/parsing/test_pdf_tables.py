@@ -384,6 +384,19 @@ def test_a_frame_around_the_page_is_no_table() -> None:
     assert paragraph.text == " ".join(body)
 
 
+def test_an_account_of_many_empty_cells_is_a_table() -> None:
+    xs = [70.0 + 50 * number for number in range(10)]
+    body = [("fees", "120"), ("gifts", "30"), ("sales", "7"), ("rent", "50")]
+    texts = [
+        (left, 114.0 + 20 * row, 10.0, text)
+        for row, own in enumerate(body)
+        for left, text in zip((75, 475), own, strict=True)
+    ]
+    ((table,),) = read(page(texts, grid(xs, [100.0 + 20 * number for number in range(5)])))
+    assert rows(table) == body
+    assert table.box == pytest.approx((70, 100, 520, 180), abs=1)  # that of its rules
+
+
 def test_boxes_of_a_chart_are_no_table() -> None:
     ((block,),) = read(page(column(72, 500, ["Only a legend."]), grid(XS, [100.0, 120.0, 140.0])))
     assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "Only a legend.")

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -14,6 +14,7 @@ from rag_assets.parsing.pdf.rules import Grid, places_apart
 from rag_assets.parsing.pdf.runs import Run
 
 _FILLED_SHARE = 0.25
+_PAIRED_SHARE = 0.5
 _HEADER_ROWS = 4
 _FIGURE_ROWS = 4
 _FIGURE_SHARE = 0.9
@@ -60,12 +61,20 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
             rooms, outside = _into_rooms(runs, grid, open_rooms)
         for frame in grid.frames:
             outside += rooms.pop(frame, [])
-        if len(rooms) >= max(2, _FILLED_SHARE * len({room for row in grid.rooms for room in row})):
+        if _is_filled(grid, rooms):
             table = _table(grid, rooms, filled, open_rooms)
             if table is not None:
                 tables.append(table)
                 runs = outside
     return sorted(tables, key=lambda table: (table.box[1], table.box[0])), runs
+
+
+def _is_filled(grid: Grid, rooms: Collection[int]) -> bool:
+    """Whether enough cells hold text, of all or, as in an account of many columns, two that begin in most rows."""
+    begun = (set(row).difference(above) for above, row in pairwise(((), *grid.rooms)))
+    paired = sum(len(own.intersection(rooms)) > 1 for own in begun)
+    cells = {room for row in grid.rooms for room in row}
+    return len(rooms) >= max(2, _FILLED_SHARE * len(cells)) or paired >= _PAIRED_SHARE * len(grid.rooms)
 
 
 def _without_title(grid: Grid) -> list[Grid]:
