@@ -470,19 +470,88 @@ def test_signs_between_texts_part_no_columns(between: str) -> None:
 
 
 def test_values_beside_rows_with_lines_stand_in_them() -> None:
+    rows = [("1", "氏名", "s_name"), ("2", "住所", "s_address"), ("3", "電話", "s_phone"), ("4", "郵便", "s_mail")]
+
     def fill(sheet: Worksheet) -> None:
-        write(sheet, [("No", "項目", "列"), (1, "氏名", "s_name"), (2, "住所", "s_address"), (3, "電話", "s_phone")])
-        for row in range(1, 5):
+        write(sheet, [("No", "項目", "列"), *rows])
+        for row in range(1, 6):
             draw_edges(sheet, row, "A", "tblr")
             draw_edges(sheet, row, "B", "tblr")
-            draw_edges(sheet, row, "C", "lr" + "t" * (row < 3) + "b" * (row in {1, 4}))
+            draw_edges(sheet, row, "C", "lr" + "t" * (row < 3) + "b" * (row in {1, 5}))
 
     (table,) = blocks_of(fill)
-    assert [row.cells for row in table.rows][1:] == [
-        ("1", "氏名", "s_name"),
-        ("2", "住所", "s_address"),
-        ("3", "電話", "s_phone"),
-    ]
+    assert [row.cells for row in table.rows][1:] == rows
+
+
+@pytest.mark.parametrize("column", ["A", "C"])
+def test_words_in_a_room_of_their_own_beside_few_rows_stay_together(column: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(
+            sheet,
+            [
+                ("分類", "項目", "備考"),
+                ("非機能", "性能", "税抜"),
+                ("要件", "可用性", "千円"),
+                ("必須", "保守性", "速報"),
+            ],
+        )
+        for row in range(1, 5):
+            for each in "ABC":
+                edges = "tblr" if each != column else "lr" + "t" * (row < 3) + "b" * (row in {1, 4})
+                draw_edges(sheet, row, each, edges)
+
+    (table,) = blocks_of(fill)
+    assert "\n" in table.rows[1].cells["ABC".index(column)]
+
+
+def test_the_only_remark_of_a_column_without_lines_stands_in_its_row() -> None:
+    columns = [("机", "椅子", "棚", "箱"), (1, 2, 3, 4), (None, None, "特注", None)]
+
+    def fill(sheet: Worksheet) -> None:
+        for place, (column, name) in enumerate(zip("ABC", ("品目", "数量", "備考"), strict=True)):
+            draw_box(sheet, f"{column}1", name)
+            draw_box(sheet, f"{column}2:{column}5")
+            for row, value in enumerate(columns[place], 2):
+                sheet[f"{column}{row}"] = value
+
+    (table,) = blocks_of(fill)
+    assert [row.cells[2] for row in table.rows] == ["備考", "", "", "特注", ""]
+
+
+def test_names_of_columns_without_lines_between_them_are_a_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("列名", "型", "説明"), ("id", "int", "番号"), ("name", "text", "名前")], lined=True)
+        draw_edges(sheet, 1, "ABC", "tb")
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[0].cells) == (1, ("列名", "型", "説明"))
+
+
+STAFF = [("営業部", "佐藤"), ("開発部", "鈴木"), ("総務部", "高橋"), ("経理部", "田中")]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (STAFF, [("凡例",), ("○ 可",), ("△ 条件付",), ("× 不可",)]),
+        ([("部署", "責任者"), *STAFF[:3]], [("年度", "売上"), (2021, 120), (2022, 130), (2023, 150)]),
+        ([("区分", "件数"), ("甲", 1), ("乙", 2), ("丙", 3)], [("率",), (10,), (20,), (30,)]),
+    ],
+)
+def test_lists_and_tables_side_by_side_stay_apart(left: list[tuple[object]], right: list[tuple[object]]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, left)
+        write(sheet, right, left=6)
+
+    assert len(blocks_of(fill)) == 2
+
+
+def test_items_with_marks_of_their_own_are_no_heading() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("□", "電源を切る"), ("□", "鍵を掛ける"), ("□", "窓を閉める")])
+
+    (table,) = blocks_of(fill)
+    assert table.text.count("□") == 3
 
 
 def test_a_text_set_downwards_heads_its_rows() -> None:

@@ -618,6 +618,7 @@ def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
         ("G280_MONEY_NEST/tables.xlsx", True),
         ("money_nests/tables.xlsx", False),
         ("other/tables.xlsx", False),
+        ("1.2.money_nest/tables.xlsx", False),
     ],
 )
 def test_an_identifier_that_names_a_folder_is_no_doubt(document: str, *, sure: bool) -> None:

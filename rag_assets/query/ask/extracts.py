@@ -520,11 +520,12 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
 
 
 def _stands_within(identifier: str, path: str) -> bool:
-    """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but not
-    `ab1` in `ab12`.
+    """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but neither
+    `ab1` in `ab12` nor `1.2` in `1.2.3`.
     """
     before, after = (r"\d" if end.isdigit() else r"[^\W\d_]" for end in (identifier[0], identifier[-1]))
-    return re.search(f"(?<!{before}){re.escape(identifier)}(?!{after})", path) is not None
+    alone = rf"(?<!{before})(?<!\d[.-]){re.escape(identifier)}(?!{after})(?![.-]\d)"
+    return re.search(alone, path) is not None
 
 
 def _covered(question: str, source: Source) -> float:

@@ -274,16 +274,23 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
     ruled = []
     for strip in strips.values():
         rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
-        ruled += [piece for room in strip for piece in (_parted(room, rows) if len(room.texts) > 1 else [room])]
+        for room in strip:
+            heads = len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
+            ruled += [room] if heads else _parted(room, rows)
     tops = Counter(room.area.top for room in ruled)
-    beside = [piece for room in ruled for piece in _parted(room, _rows_beside(room, tops, texts))]
+    left = min((room.area.left for room in ruled), default=0)
+    beside = []
+    for room in ruled:
+        beside += _parted(room, _rows_beside(room, tops, texts, first=room.area.left == left))
+    lefts = Counter(room.area.left for room in beside)
     stacks: dict[tuple[int, int], list[Room]] = {}
     for room in beside:
         stacks.setdefault((room.area.left, room.area.right), []).append(room)
     parted = []
     for stack in stacks.values():
         columns = _columns_of_rows(stack, texts)
-        parted += [piece for room in stack for piece in _parted(room, columns, across=True)]
+        for room in stack:
+            parted += _parted(room, columns or _columns_beside(room, lefts, texts), across=True)
     return sorted(parted, key=lambda room: room.area)
 
 
@@ -306,8 +313,10 @@ def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
     return sorted(set().union(*columns.values()))
 
 
-def _rows_beside(room: Room, tops: Mapping[int, int], texts: Texts) -> list[int]:
-    """The rows of a room whose texts are values, each beside the beginning of a row that has lines."""
+def _rows_beside(room: Room, tops: Mapping[int, int], texts: Texts, *, first: bool) -> list[int]:
+    """The rows of a room whose texts are values, each beside the beginning of a row that has lines; words in the first
+    column are rather the name of a group of rows.
+    """
     rows = sorted({row for row, _ in room.texts})
     if len(rows) < 2 or not room.rectangular:
         return []
@@ -316,7 +325,7 @@ def _rows_beside(room: Room, tops: Mapping[int, int], texts: Texts) -> list[int]
         return []  # of a text that is set downwards
     if not all(map(is_number, shown)):
         short = median(map(len, shown)) <= _VALUE_CHARS and not any(text.endswith(_NO_VALUE) for text in shown)
-        if len(rows) < _LEAST_LINES or not short:
+        if first or len(rows) <= _LEAST_LINES or not short:
             return []
     aligned = sum(tops.get(row, 0) > 1 for row in rows[1:])
     return rows if aligned >= _ALIGNED * (len(rows) - 1) else []
@@ -332,6 +341,16 @@ def _columns_of_rows(rooms: Sequence[Room], texts: Texts) -> list[int]:
     if any(_SIGNS.fullmatch(text) for room in rooms for text in _shown(room, texts)):
         return []
     return columns if sum(held[column] for column in columns) >= _ALIGNED * held.total() else []
+
+
+def _columns_beside(room: Room, lefts: Mapping[int, int], texts: Texts) -> list[int]:
+    """The columns of a row whose texts stand where others of its table begin that have lines."""
+    columns, shown = sorted({column for _, column in room.texts}), _shown(room, texts)
+    if len(columns) < 2 or room.area.top < room.area.bottom or any(map(_SIGNS.fullmatch, shown)):
+        return []
+    if any(":" in text or "：" in text for text in shown):
+        return []  # labels with their values, which head the rows below
+    return columns if all(lefts.get(column, 0) > 1 for column in columns[1:]) else []
 
 
 def _shown(room: Room, texts: Texts) -> list[str]:

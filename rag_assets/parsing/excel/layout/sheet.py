@@ -19,7 +19,7 @@ from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
-from rag_assets.parsing.names import is_number
+from rag_assets.parsing.names import is_attribute, is_generic, is_number, is_series, names_value
 from rag_assets.text.cells import Area, parse_area
 from rag_assets.text.scripts import ITEM_LETTERS
 
@@ -277,34 +277,59 @@ def _outside_blocks(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Are
     return [block for group in groups for block in _group_blocks(group)]
 
 
+class _Columns(NamedTuple):
+    """Groups of boxes that are columns of one table, from right to left, and whether names of fields stand above."""
+
+    groups: list[list[Box]]
+    area: Area
+    rows: frozenset[int]
+    named: bool
+
+    @classmethod
+    def of(cls, group: list[Box]) -> "_Columns":
+        area = Area.around(box.area for box in group)
+        rows = frozenset(box.area.top for box in group)
+        named = any(box.area.top == area.top and _names_field(box.text) for box in group)
+        return cls([group], area, rows, named)
+
+    def after(self, left: "_Columns") -> "_Columns":
+        """These with one more to their left."""
+        area = Area.around((left.area, self.area))
+        return _Columns([*self.groups, *left.groups], area, self.rows, self.named or left.named)
+
+
 def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
-    """Join groups of the same rows that empty columns part, where one is a single column: one empty column, or, where
-    both have texts in each of several rows, as many as a long text runs over. A title may stand above the first.
+    """Join groups of the same rows that empty columns part, where one is a single column: one empty column, or, below
+    names of fields, as many as a long text runs over. A title may stand above the first.
     """
-    by_bottom: dict[int, list[list[Box]]] = {}
-    for group in groups:
-        members = by_bottom.setdefault(max(box.area.bottom for box in group), [])
-        if members and _goes_on(members[-1], group):
-            members[-1] = members[-1] + group
+    by_bottom: dict[int, list[_Columns]] = {}
+    for group in reversed(groups):
+        columns = _Columns.of(group)
+        members = by_bottom.setdefault(columns.area.bottom, [])
+        if members and _goes_on(columns, members[-1]):
+            members[-1] = members[-1].after(columns)
         else:
-            members.append(group)
-    return [group for members in by_bottom.values() for group in members]
+            members.append(columns)
+    joined = [members for columns in by_bottom.values() for members in columns]
+    return [[box for group in reversed(columns.groups) for box in group] for columns in reversed(joined)]
 
 
-def _goes_on(group: list[Box], right: list[Box]) -> bool:
-    """Whether a group of boxes goes on in another one to its right that ends in the same row."""
-    one, other = (Area.around(box.area for box in boxes) for boxes in (group, right))
-    if other.bottom == other.top or (one.left < one.right and other.left < other.right):
+def _goes_on(group: _Columns, right: _Columns) -> bool:
+    """Whether a group of boxes goes on in others to its right that end in the same row."""
+    one, other = group.area, right.area
+    if other.bottom == other.top or (one.left < one.right and other.left < other.right and len(right.groups) == 1):
         return False
     gap = other.left - one.right - 1
     if gap == 1 and one.top == other.top:
         return True
-    rows, beside = {box.area.top for box in group}, {box.area.top for box in right}
-    return (
-        0 < gap <= _GRAPH_PAPER_GAP
-        and len(beside) >= _SPACED_ROWS
-        and beside == {row for row in rows if row >= other.top}
-    )
+    own = {row for row in group.rows if row >= other.top}
+    names = right.named or any(box.area.top == other.top and _names_field(box.text) for box in group.groups[0])
+    words = any(not is_number(box.text) for box in right.groups[-1] if box.area.top > other.top)
+    return 0 < gap <= _GRAPH_PAPER_GAP and names and words and len(own) >= _SPACED_ROWS and own == right.rows
+
+
+def _names_field(text: str) -> bool:
+    return is_attribute(text) or is_generic(text) or names_value(text)
 
 
 def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
@@ -320,16 +345,20 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
         for row in named[-1]:
             at_row.setdefault(row, []).append(index)
     sets = Sets(len(groups))
+    for at in at_row.values():
+        at.sort(key=lambda index: areas[index].right)
     for index, group in enumerate(groups):
-        rows = _rows_of_numbers(group)
-        labels = [
+        rows, left = _rows_of_numbers(group), areas[index].left
+        near = at_row.get(rows[0], []) if rows else []
+        reach = (left - _GRAPH_PAPER_GAP - 2, left - 1)
+        first, last = (bisect_right(near, column, key=lambda other: areas[other].right) for column in reach)
+        labels = (
             other
-            for other in (at_row.get(rows[0], ()) if rows else ())
-            if 0 < areas[index].left - areas[other].right <= _GRAPH_PAPER_GAP + 1
-            and len(named[other].intersection(rows)) >= _ALIGNED * len(rows)
-        ]
-        if labels:
-            sets.union(index, max(labels, key=lambda other: areas[other].right))
+            for other in reversed(near[first:last])
+            if len(named[other].intersection(rows)) >= _ALIGNED * len(rows)
+        )
+        if (label := next(labels, None)) is not None:
+            sets.union(index, label)
     order = sorted(range(len(groups)), key=areas.__getitem__)
     for joined in sets.groups():
         around = Area.around(areas[index] for index in joined)
@@ -347,12 +376,18 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
 
 
 def _rows_of_numbers(group: Sequence[Box]) -> list[int]:
-    """The rows of a group of numbers, which nothing in it names, below the names of its columns; none of others."""
+    """The rows of a group of numbers, which nothing in it names, below the names of its columns; none of others, and of
+    one whose first column counts its rows.
+    """
     top = min(box.area.top for box in group)
     rows = sorted({box.area.top for box in group if is_number(box.text)})
     below = [box for box in group if box.area.top > top or is_number(box.text)]
     numbers = sum(is_number(box.text) for box in below)
-    return rows if numbers > 1 and numbers >= _VALUES * len(below) else []
+    if numbers < 2 or numbers < _VALUES * len(below):
+        return []
+    left = min(box.area.left for box in group)
+    keys = [box.text for box in sorted(below, key=lambda box: box.area) if box.area.left == left]
+    return [] if len(below) < len(group) and is_series(keys) else rows
 
 
 class _Run(NamedTuple):
@@ -421,8 +456,8 @@ def _runs(boxes: Sequence[Box], gap_columns: int, below: Sequence[Area]) -> list
 def _group_blocks(group: list[Box]) -> list[Block]:
     bands = make_bands(group)
     start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), len(bands))
-    if start < len(bands) and len(bands[start].starting) == 2 and _MARKED.fullmatch(bands[start].starting[0].text):
-        start += 1  # a heading whose mark has a cell of its own
+    if _is_marked_heading(bands[start : start + 2]):
+        start += 1
     title: list[Block] = []
     above = bands[:start]
     if start + 1 < len(bands) and _is_title_row(bands[start].starting, bands[start + 1].starting):
@@ -433,6 +468,12 @@ def _group_blocks(group: list[Box]) -> list[Block]:
         return _lines(bands)
     tables = [block for part in split_bands(bands[start:end]) for block in _unruled_blocks(part)]
     return [*_lines(above), *title, *tables, *_lines(bands[end:])]
+
+
+def _is_marked_heading(bands: Sequence[Band]) -> bool:
+    """Whether a row is a heading whose mark has a cell of its own, above a row that is no item with such a mark."""
+    marks = [_MARKED.fullmatch(band.starting[0].text) for band in bands if band.starting]
+    return bool(marks) and len(bands[0].starting) == 2 and [bool(mark) for mark in marks] in ([True], [True, False])
 
 
 def _unruled_blocks(bands: list[Band]) -> list[Block]:
