@@ -162,6 +162,10 @@ def test_a_level_above_the_first_one_used_counts_as_used() -> None:
     assert numbered(1, 1, 0, 1) == ["1.1 章", "1.2 章", "2 章", "2.1 章"]
 
 
+def test_a_level_deeper_than_any_counts_as_the_deepest() -> None:
+    assert numbered(0, 8, 500_000_000, 1) == ["1 章", "章", "章", "1.2 章"]
+
+
 def test_a_numbering_that_names_a_style_has_the_levels_of_that_style() -> None:
     assert numbered(0, 1, definitions='<w:numStyleLink w:val="L"/>', number=79) == ["1 章", "1.1 章"]
     assert numbered(0, 1, definitions='<w:numStyleLink w:val="M"/>', number=79) == ["章", "章"]

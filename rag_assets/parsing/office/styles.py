@@ -106,7 +106,7 @@ class Styles:
         if outline is not None:
             style = replace(style, level=_outline_level(outline))
         if (numbering := properties.find("{*}numPr/{*}numId")) is not None:
-            level = integer(properties.find("{*}numPr/{*}ilvl"), style.numbering_level)
+            level = _list_level(properties.find("{*}numPr/{*}ilvl"), style.numbering_level)
             style = replace(style, numbering=_numbering(numbering), numbering_level=level)
         return style
 
@@ -182,7 +182,7 @@ class Styles:
         level = element.find("{*}pPr/{*}numPr/{*}ilvl")
         linked = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
         if linked is not None or level is not None:
-            style = replace(style, numbering_level=linked if linked is not None else integer(level, 0))
+            style = replace(style, numbering_level=linked if linked is not None else _list_level(level, 0))
         is_hidden = is_on(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
         has_first = any(attribute(part, "type") == "firstRow" for part in element.iterfind("{*}tblStylePr"))
         return replace(
@@ -204,7 +204,7 @@ class Styles:
             links[identifier] = value_of(abstract.find("{*}numStyleLink"))
             levels = self._levels.setdefault(identifier, {})
             for level in abstract.iterfind("{*}lvl"):
-                depth = integer(level, 0, "ilvl")
+                depth = _list_level(level, 0, "ilvl")
                 number_format = value_of(level.find("{*}numFmt")) or "decimal"
                 first, pattern = integer(level.find("{*}start"), 1), value_of(level.find("{*}lvlText"))
                 levels[depth] = _Level(first, number_format, pattern)
@@ -216,7 +216,7 @@ class Styles:
             linked = links.get(abstract_identifier, "")
             self._abstract[identifier] = definitions.get(linked, abstract_identifier) if linked else abstract_identifier
             self._restarts[identifier] = {
-                integer(override, 0, "ilvl"): integer(start, 1)
+                _list_level(override, 0, "ilvl"): integer(start, 1)
                 for override in number.iterfind("{*}lvlOverride")
                 if (start := override.find("{*}startOverride")) is not None
             }
@@ -249,6 +249,11 @@ def is_on(switch: etree._Element | None, *, default: bool = False) -> bool:
 def _outline_level(outline: etree._Element) -> int:
     level = integer(outline, _DEEPEST_LEVEL) + 1
     return level if level <= _DEEPEST_LEVEL else 0
+
+
+def _list_level(element: etree._Element | None, default: int, name: str = "val") -> int:
+    """A level of a numbering, from 0; the deepest that Word has for a deeper one."""
+    return min(integer(element, default, name), _DEEPEST_LEVEL - 1)
 
 
 def _numbering(element: etree._Element) -> str:
