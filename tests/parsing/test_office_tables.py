@@ -1,11 +1,14 @@
 """Which rows of Word tables name the columns."""
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import pytest
 from docx.oxml import parse_xml
 from office_building import W, read_docx
+
+from rag_assets.parsing.office.tables import header_row_count
 
 _PLAIN = ("", False)
 
@@ -106,3 +109,49 @@ def test_a_first_row_without_cells_is_no_header() -> None:
         table._tbl.insert(2, parse_xml(f"<w:tr {W}/>"))
 
     assert read_docx(build).pages[0].blocks[0].header_row_count == 0
+
+
+def merged(cells: Sequence[str], rows: int, below: str) -> int:
+    """Header rows of a table whose first row is merged, as `2x1` for columns by rows, above rows of a text."""
+
+    def build(document: Any) -> None:
+        sizes = [tuple(map(int, cell.split("x"))) for cell in cells]
+        table = document.add_table(rows=rows, cols=sum(width for width, _ in sizes))
+        column = 0
+        for width, depth in sizes:
+            table.cell(0, column).merge(table.cell(depth - 1, column + width - 1))
+            column += width
+        for place, row in enumerate(reversed(table.rows), start=1):
+            for cell in row.cells:
+                cell.text = below if place < rows else "名称"
+        table.rows[0]._tr.get_or_add_trPr().append(parse_xml(f"<w:tblHeader {W}/>"))
+
+    return read_docx(build).pages[0].blocks[0].header_row_count
+
+
+@pytest.mark.parametrize(
+    ("cells", "rows", "below", "count"),
+    [
+        (["1x2", "2x1", "2x1"], 4, "金額", 2),
+        (["1x3", "2x1"], 4, "金額", 3),
+        (["1x2", "2x1"], 2, "金額", 1),
+        (["1x2", "2x1"], 4, "10", 1),
+        (["1x2", "1x1", "2x1"], 4, "金額", 1),
+        (["1x2", "1x3", "2x1"], 4, "金額", 1),
+    ],
+)
+def test_rows_that_the_first_one_spans_are_headers(cells: Sequence[str], rows: int, below: str, count: int) -> None:
+    assert merged(cells, rows, below) == count
+
+
+def test_how_far_the_first_row_spans_is_read_in_one_pass() -> None:
+    rows, columns = 200, 200
+    width = '<w:gridSpan w:val="2"/>'
+    first, other = (
+        f"<w:tc><w:tcPr>{width}<w:vMerge{kind}/></w:tcPr><w:p/></w:tc>" for kind in (' w:val="restart"', "")
+    )
+    row = "<w:tr>{}</w:tr>"
+    table = parse_xml(f"<w:tbl {W}>{row.format(first * columns)}{row.format(other * columns) * (rows - 1)}</w:tbl>")
+    begin = perf_counter()
+    assert header_row_count(table.findall("{*}tr"), has_styled_first=True) == 0
+    assert perf_counter() - begin < 3

@@ -161,20 +161,26 @@ def _is_bold_run(run: etree._Element) -> bool:
 
 def _spanned(rows: Sequence[etree._Element]) -> int:
     """Rows that the first row spans, as `spanned_rows` has it."""
-    placed = []
-    for place, row in enumerate(rows):
-        cells = [(start, width, cell) for start, width, cell in cells_of(row) if merge_of(cell) != "continue"]
-        placed.append([(_text(cell), width, 1 if place else _depth(rows, start)) for start, width, cell in cells])
-    return spanned_rows(placed)
+    first = [(start, width) for start, width, cell in cells_of(rows[0]) if merge_of(cell) != "continue"]
+    if all(width == 1 for _, width in first):
+        return 0
+    depths = _depths(rows, {start for start, _ in first})
+    below = (
+        [(_text(cell), width, 1) for _, width, cell in cells_of(row) if merge_of(cell) != "continue"]
+        for row in rows[1 : max(depths.values()) + 1]
+    )
+    return spanned_rows([[("", width, depths[start]) for start, width in first], *below])
 
 
-def _depth(rows: Sequence[etree._Element], column: int) -> int:
-    """Rows from the first on that a cell spans."""
-
-    def goes_on(row: etree._Element) -> bool:
-        return any(start == column and merge_of(cell) == "continue" for start, _, cell in cells_of(row))
-
-    return 1 + _leading(rows[1:], goes_on)
+def _depths(rows: Sequence[etree._Element], columns: set[int]) -> dict[int, int]:
+    """Rows from the first on that the cells which start at some columns span."""
+    depths = dict.fromkeys(columns, 1)
+    for depth, row in enumerate(rows[1:], start=2):
+        columns = {start for start, _, cell in cells_of(row) if start in columns and merge_of(cell) == "continue"}
+        if not columns:
+            break
+        depths.update(dict.fromkeys(columns, depth))
+    return depths
 
 
 def _texts(row: etree._Element) -> list[str]:
