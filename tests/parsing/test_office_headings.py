@@ -42,6 +42,74 @@ def test_articles_without_chapters_are_headings() -> None:
     assert blocks[2].section == ("第1条（適用）",)
 
 
+def plain(*lines: str) -> Callable[[Any], None]:
+    def build(document: Any) -> None:
+        for line in lines:
+            document.add_paragraph(line)
+
+    return build
+
+
+def test_articles_below_their_titles_are_no_headings() -> None:
+    lines = [
+        "（目的）",
+        "第1条 この規程は目的を定める。",
+        "第3条 削除",
+        "（任期）",
+        "第4条 任期2年",
+        "第5条 委員の任期は2年",
+    ]
+    assert headings(blocks_of(plain(*lines))) == []
+    assert headings(blocks_of(plain("第1章 総則", *lines))) == [
+        "第1章 総則",
+        "第1章 総則 > （目的）",
+        "第1章 総則 > （任期）",
+    ]
+
+
+def test_articles_without_brackets_are_headings_where_most_are_written_so() -> None:
+    assert headings(blocks_of(plain("第1条 削除", "第2条 目的", "第3条 会員は会費を払う。", "第4条 会費"))) == [
+        "第2条 目的",
+        "第4条 会費",
+    ]
+    assert headings(blocks_of(plain("第1条 目的を定める。", "第2条 定義を定める。", "第3条 会費年額1万円"))) == []
+
+
+def test_what_follows_the_articles_ends_them() -> None:
+    lines = ["第1条（目的）", "定める。", "附　則", "施行する。", "別表第1（第3条関係）", "10日", "様式第1号", "氏名"]
+    ends = ["附 則", "別表第1（第3条関係）", "様式第1号"]
+    assert headings(blocks_of(plain(*lines))) == ["第1条（目的）", *ends]
+    chapters = blocks_of(plain("第2章 休暇", "第1節 総則", *lines, "第1条（施行期日）", "別紙"))
+    assert headings(chapters) == [
+        "第2章 休暇",
+        "第2章 休暇 > 第1節 総則",
+        "第2章 休暇 > 第1節 総則 > 第1条（目的）",
+        *ends,
+        "様式第1号 > 第1条（施行期日）",
+        "別紙",
+    ]
+    assert headings(blocks_of(plain("申請", "別紙", "様式第1号"))) == []
+
+
+def test_articles_in_a_table_of_contents_are_no_headings() -> None:
+    def build(document: Any) -> None:
+        style = document.styles.add_style("toc 1", 1)
+        document.add_paragraph("第1条（目的）", style=style)
+        document.add_paragraph("第1条（目的）\t1")
+        document.add_paragraph("第1条（目的）")
+
+    assert headings(blocks_of(build)) == ["第1条（目的）"]
+
+
+def test_an_article_that_is_quoted_below_a_styled_heading_is_none() -> None:
+    def build(document: Any) -> None:
+        document.add_heading("休暇", 1)
+        document.add_paragraph("第20条（年次有給休暇）")
+        document.add_paragraph("申請は総務課に行う。")
+
+    assert headings(blocks_of(build)) == ["休暇"]
+
+
 def test_articles_stand_below_styled_chapters() -> None:
     def build(document: Any) -> None:
         document.add_heading("会則", 1)

@@ -10,6 +10,7 @@ from lxml import etree
 from rag_assets.parsing.archive import Archive
 
 _HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
+_CONTENTS_NAME = re.compile(r"(?:toc|目次)\s*[1-9]")
 _TITLE_NAMES = {"title", "表題"}
 _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
@@ -34,12 +35,14 @@ class Style:
         level: Level of the heading, from 1; 0 for other paragraphs.
         numbering: Identifier of its numbering; empty where it has none.
         numbering_level: Level in the numbering, from 0.
+        is_contents: Whether it is one of the lines of a table of contents.
         sets_off_first_row: Whether it is one of tables and has a look for the first row.
         size: Of its letters, in half points; 0 where it tells none.
     """
 
     level: int = 0
     is_caption: bool = False
+    is_contents: bool = False
     numbering: str = ""
     numbering_level: int = 0
     is_hidden: bool = False
@@ -188,6 +191,7 @@ class Styles:
         return replace(
             style,
             is_caption=style.is_caption or name in _CAPTION_NAMES,
+            is_contents=style.is_contents or _CONTENTS_NAME.fullmatch(name) is not None,
             is_hidden=is_hidden,
             sets_off_first_row=style.sets_off_first_row or has_first,
             is_bold=is_on(element.find("{*}rPr/{*}b"), default=style.is_bold),

@@ -23,6 +23,7 @@ from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, pic
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.headings import numbered_headings
+from rag_assets.parsing.office.rules import Rules, is_article
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
 from rag_assets.parsing.sections import tell_pages
@@ -30,14 +31,7 @@ from rag_assets.parsing.sections import tell_pages
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
 _STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
-_CHAPTER_LEVELS = "編章節"
-_CHAPTER = re.compile(
-    rf"第\s?[\d一二三四五六七八九十百]{{1,3}}\s?(?P<kind>[{_CHAPTER_LEVELS}])(?:[\s:：].{{1,30}})?(?<![\d。])"
-)
-_ARTICLE_NUMBER = r"第\s?[\d一二三四五六七八九十百]{1,4}\s?条(?:の[\d一二三四五六七八九十]{1,2})?"
-_ARTICLE_TITLE = r"[（(][^（）()\d:：]{2,25}[）)]"
-_ARTICLE = re.compile(rf"{_ARTICLE_NUMBER}(?:\s?{_ARTICLE_TITLE}[^。]{{0,40}}|\s[^\s、。]{{2,25}})(?<![るたいす])")
-_TITLE_OF_ARTICLE = re.compile(_ARTICLE_TITLE)
+_CONTENTS_LINE = re.compile(r"\t\s*[\divxlc]{1,4}\s*")
 _ALL_HIDDEN = "非表示: "
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
@@ -117,8 +111,7 @@ class _WordReader:
         self._carried: list[str] = []
         self._sections = Sections()
         self._numbered: Mapping[etree._Element, int] = {}
-        self._is_styled = self._has_chapters = False
-        self._chapter_level = 0  # of the last heading that is no article
+        self._rules = Rules()
         self._relations = archive.relations(main)
         self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
@@ -189,6 +182,8 @@ class _WordReader:
             self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
         elif text:
             level = self._numbered.get(element, 0)
+            if _CONTENTS_LINE.fullmatch("".join(paragraph.text[-2:])):
+                style = replace(style, is_contents=True)
             self._append_text(f"{self._styles.label(style)} {text}".strip(), style, kind, level)
         self._append_hanging(paragraph, depth)
         if kind is BlockKind.PARAGRAPH:
@@ -197,8 +192,9 @@ class _WordReader:
     def _append_text(self, text: str, style: Style, kind: BlockKind, level: int = 0) -> None:
         """Append a paragraph as what it is; where its first line is the title of an article, that is one by itself."""
         head, _, rest = text.partition("\n")
-        if kind is BlockKind.PARAGRAPH and rest and not style.level and _ARTICLE.fullmatch(head):
-            self._append_text(head, Style(), kind)
+        is_plain = kind is BlockKind.PARAGRAPH and not style.level and not style.is_contents
+        if is_plain and rest and is_article(head) and (own := self._rules.level(head, self._sections.path)):
+            self._pages[-1].append(Block(BlockKind.HEADING, head, self._sections.enter(own, head)))
             text, style = rest, Style()
         section = self._sections.path
         if kind is BlockKind.PARAGRAPH and (level := self._level(text, style, level)):
@@ -212,28 +208,13 @@ class _WordReader:
 
     def _level(self, text: str, style: Style, numbered: int) -> int:
         """Level of a paragraph that is a heading by its style, by its number or, in rules, by its words; else 0."""
-        if not style.level:
-            in_chapter = self._chapter_level if self._has_chapters else 0
-            return self._level_in_rules(text) or (numbered and numbered + in_chapter)
-        self._is_styled = True
-        self._chapter_level = style.level - 1 if _ARTICLE.fullmatch(text) else style.level
-        return style.level
-
-    def _level_in_rules(self, text: str) -> int:
-        """Level of a paragraph that heads a part of rules, else 0.
-
-        `第5条（休暇）` and `第5条 休暇` do so, one below their chapter; where nothing has the style of a heading, so do
-        `第１章 総則` and, below such ones, `（休暇）`.
-        """
-        if _ARTICLE.fullmatch(text):
-            return self._chapter_level + 1
-        if self._is_styled:
+        if style.level:
+            self._rules.pass_styled(text, style.level)
+            return style.level
+        if style.is_contents:
             return 0
-        if chapter := _CHAPTER.fullmatch(text):
-            self._has_chapters = True
-            self._chapter_level = _CHAPTER_LEVELS.index(chapter["kind"]) + 1
-            return self._chapter_level
-        return self._chapter_level + 1 if self._has_chapters and _TITLE_OF_ARTICLE.fullmatch(text) else 0
+        in_chapter = self._rules.chapter_level if self._rules.has_chapters else 0
+        return self._rules.level(text, self._sections.path) or (numbered and numbered + in_chapter)
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
         if paragraph.readings:
