@@ -267,3 +267,39 @@ def test_bold_items_of_a_list_are_no_headings(style: str) -> None:
 def test_lines_with_bullets_are_no_headings() -> None:
     lines = [("目的", True, True), TEXT, ("範囲", True, True), TEXT, ("方式", True, True), TEXT]
     assert headings(blocks_of(listed(*lines, style="List Bullet"))) == ["設計"]
+
+
+def tracked(text: str) -> Any:
+    return parse_xml(f'<w:ins {W} w:id="1"><w:r><w:t>{text}</w:t></w:r></w:ins>')
+
+
+def test_entries_of_an_index_are_no_text_of_a_heading() -> None:
+    entry = f'<w:r {W}><w:rPr><w:b/></w:rPr><w:instrText> XE "{"見出し語" * 20}" </w:instrText></w:r>'
+
+    def build(document: Any) -> None:
+        for title in ("1. 概要", "2. 対象", "3. 方法"):
+            lines_of((title, True, 10.5), BODY)(document)
+            document.paragraphs[-2]._p.append(parse_xml(entry))
+
+    assert headings(blocks_of(build)) == ["1. 概要", "2. 対象", "3. 方法"]
+
+
+def test_items_that_were_inserted_stand_in_their_list() -> None:
+    def build(document: Any) -> None:
+        for title in ("申請", "承認", "提出"):
+            document.add_paragraph(style="List Number").add_run(title).bold = True
+            document.add_paragraph(style="List Number")._p.append(tracked("足された項目"))
+            document.add_paragraph("本文である。この見た目の文字が多い。")
+
+    assert headings(blocks_of(build)) == []
+
+
+def test_numbers_that_were_inserted_count() -> None:
+    def build(document: Any) -> None:
+        for number in (1, 2, 3):
+            lines_of(("概要", True, 10.5), BODY)(document)
+            run = tracked(f"{number}. ")
+            run[0].insert(0, parse_xml(f"<w:rPr {W}><w:b/></w:rPr>"))
+            document.paragraphs[-2]._p.insert(0, run)
+
+    assert headings(blocks_of(build)) == ["1. 概要", "2. 概要", "3. 概要"]

@@ -5,12 +5,12 @@ Headings that the words tell, as those of rules, are found as the text is read.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
 
-from rag_assets.parsing.archive import local_name
+from rag_assets.parsing.archive import descend, local_name
 from rag_assets.parsing.office.styles import Style, Styles, integer, is_on, value_of
 
 _LINE = re.compile(r"(?P<number>\d{1,2}(?:[.．]\d{1,2}){1,3}|\d{1,2}(?=[.．\s]))[.．]?\s*[^\W\d][^\n\t。]{0,59}")
@@ -18,6 +18,7 @@ _TITLE = re.compile(r"[^\n\t。]{1,60}")
 _FEWEST = 3
 _MOST = 0.8  # of the lines of a list, where these are headings
 _LARGER_HALF_POINTS = 3
+_SIGNS = {"tab": "\t", "ptab": "\t", "noBreakHyphen": "-"}
 _LARGEST_STEP = 2  # from one heading to the next, as nothing may tell one between them
 
 
@@ -50,7 +51,9 @@ def numbered_headings(body: etree._Element, styles: Styles) -> Mapping[etree._El
     these or have numbers of two parts and more. Where Word counts, the lines of a list at one level are headings where
     most look so and stand above something else.
     """
-    paragraphs = list(_paragraphs(body, styles))
+    if not _may_have_headings(body, styles):
+        return {}
+    paragraphs = [_paragraph(element, styles) for element in body.iterfind("{*}p")]
     is_styled = sum(paragraph.style.level > 0 for paragraph in paragraphs) > 1
     set_off = _set_off(paragraphs)
     lists = _lists_of_headings(paragraphs, set_off, styles)
@@ -76,21 +79,29 @@ def numbered_headings(body: etree._Element, styles: Styles) -> Mapping[etree._El
     return levels if len(levels) >= _FEWEST else {}
 
 
-def _paragraphs(body: etree._Element, styles: Styles) -> Iterator[_Paragraph]:
-    for element in body.iterfind("{*}p"):
-        style = styles.of(element.find("{*}pPr"))
-        texts = [(run, _text(run)) for run in element.iterfind("{*}r")]
-        text = "".join(text for _, text in texts).strip()
-        runs = [run for run, text in texts if text.strip()]
-        sizes = [integer(run.find("{*}rPr/{*}sz"), style.size or styles.default_size) for run in runs]
-        is_bold = bool(runs) and all(_is_bold(run, style) for run in runs)
-        line = _LINE.fullmatch(text)
-        number = tuple(map(int, re.split("[.．]", line["number"]))) if line else ()
-        yield _Paragraph(element, style, text, is_bold, min(sizes, default=0), number)
+def _may_have_headings(body: etree._Element, styles: Styles) -> bool:
+    """Whether enough lines of the body begin with a digit or stand in lists, told at a glance."""
+    begins = sum((text.text or "").lstrip()[:1].isdecimal() for text in body.iter("{*}t"))
+    listed = (styles.of(properties).numbering for properties in body.iterfind("{*}p/{*}pPr"))
+    return begins + sum(map(bool, listed)) >= _FEWEST
+
+
+def _paragraph(element: etree._Element, styles: Styles) -> _Paragraph:
+    style = styles.of(element.find("{*}pPr"))
+    texts = [(run, _text(run)) for run in descend(element, "r")]
+    text = "".join(text for _, text in texts).strip()
+    runs = [run for run, text in texts if text.strip()]
+    sizes = [integer(run.find("{*}rPr/{*}sz"), style.size or styles.default_size) for run in runs]
+    is_bold = bool(runs) and all(_is_bold(run, style) for run in runs)
+    line = _LINE.fullmatch(text)
+    number = tuple(map(int, re.split("[.．]", line["number"]))) if line else ()
+    return _Paragraph(element, style, text, is_bold, min(sizes, default=0), number)
 
 
 def _text(run: etree._Element) -> str:
-    return "".join("\t" if local_name(part) == "tab" else part.text or "" for part in run.iterfind("{*}*"))
+    """Text of a run, that of its fields' codes and of what was deleted left out."""
+    parts = ((local_name(part), part.text) for part in run)
+    return "".join(text or "" if name == "t" else _SIGNS.get(name, "") for name, text in parts)
 
 
 def _is_bold(run: etree._Element, style: Style) -> bool:
@@ -128,7 +139,9 @@ def _lists_of_headings(
             stands_above = below is not None and places.get(below) != paragraph.place
             members.setdefault(paragraph.place, []).append(is_title and stands_above)
     lists = [place for place, lines in members.items() if sum(lines) >= max(_FEWEST, _MOST * len(lines))]
-    firsts = {numbering: min(level for other, level in lists if other == numbering) for numbering, _ in lists}
+    firsts: dict[str, int] = {}
+    for numbering, level in lists:
+        firsts[numbering] = min(firsts.get(numbering, level), level)
     return {(numbering, level): level - firsts[numbering] + 1 for numbering, level in lists}
 
 

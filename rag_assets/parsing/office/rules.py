@@ -22,6 +22,8 @@ _SUPPLEMENT = re.compile(
     r"|第\s?\d{1,3}号様式)(?:\s?[（(][^（）()]{1,25}[）)])?(?:\s[^\s、。]{1,25})?(?<![るたいす])"
 )
 
+_BEGINS = "第（(附別様"  # of all of these
+
 
 def is_article(text: str) -> bool:
     """Whether a line is an article with its title, as `第5条（休暇）` and `第5条 休暇`."""
@@ -62,6 +64,9 @@ class Rules:
             text: The paragraph.
             section: Headings above it.
         """
+        if text[:1] not in _BEGINS:
+            self._is_below_title = False
+            return 0
         is_title = _TITLE_ABOVE.fullmatch(text) is not None
         is_below_title, self._is_below_title = self._is_below_title, is_title
         self._has_first_article = self._has_first_article or _FIRST_ARTICLE.match(text) is not None
