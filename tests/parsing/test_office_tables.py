@@ -19,8 +19,12 @@ def header_rows(
     *,
     repeated: int = 0,
     style: str | None = None,
+    is_merged: bool = False,
 ) -> int:
-    """Header rows of a table whose rows have grounds and bold type, or repeat on every page."""
+    """Header rows of a table whose rows have grounds and bold type, or repeat on every page.
+
+    The last two cells of its first row may be merged.
+    """
 
     def build(document: Any) -> None:
         table = document.add_table(rows=len(rows), cols=max(map(len, rows)), style=style)
@@ -32,6 +36,9 @@ def header_rows(
                 cell.paragraphs[0].add_run(text).bold = is_bold
                 if fill:
                     cell._tc.get_or_add_tcPr().append(parse_xml(f'<w:shd {W} w:fill="{fill}"/>'))
+
+        if is_merged:
+            table.rows[0].cells[-2].merge(table.rows[0].cells[-1])
 
     (block,) = read_docx(build).pages[0].blocks
     return block.header_row_count
@@ -46,6 +53,15 @@ def test_rows_of_alternating_grounds_are_no_headers() -> None:
 def test_two_rows_in_one_look_are_headers() -> None:
     rows = [("区分", "費用"), ("名称", "金額"), ("備品", "100"), ("消耗品", "200")]
     assert header_rows(rows, [("1F4E79", True), ("1F4E79", True)]) == 2
+
+
+def test_a_second_tone_below_names_of_several_columns_is_a_header() -> None:
+    rows = [("", "上期", ""), ("支店", "売上", "利益"), ("東京", "1", "2"), ("大阪", "3", "4")]
+    looks = [("1F3864", False), ("D9E2F3", False)]
+    assert header_rows(rows, looks, is_merged=True) == 2
+    assert header_rows(rows, looks) == 1
+    assert header_rows([rows[0], *rows[2:]], looks, is_merged=True) == 1
+    assert header_rows([*rows, rows[1]], [*looks, *[_PLAIN] * 2, looks[1]], is_merged=True) == 1
 
 
 def test_marks_to_repeat_every_row_show_one_header() -> None:

@@ -132,14 +132,25 @@ def _is_unlike(name: str, texts: Sequence[str]) -> bool:
 
 
 def _set_off(rows: Sequence[etree._Element]) -> int:
-    """Leading rows in one look of their own, shaded or bold, that no row below them has; 0 where there are none."""
+    """Leading rows in a look of their own, shaded or bold, that no row below them has; 0 where there are none.
+
+    Where cells of a row span columns, the names below may have another look.
+    """
     looks = [(_fills(row), _is_bold(row)) for row in rows]
     if not any(looks[0]):
         return 0
     alike = next((place for place, look in enumerate(looks) if look != looks[0]), len(rows))
     if alike == len(rows):
         return 0
-    return 1 if looks[0] in looks[alike:] else alike
+    if looks[0] in looks[alike:]:
+        return 1
+    is_second = alike < len(rows) - 1 and any(looks[alike]) and looks[alike] not in looks[alike + 1 :]
+    return alike + int(is_second and _stands_below(rows[alike - 1], rows[alike]))
+
+
+def _stands_below(upper: etree._Element, lower: etree._Element) -> bool:
+    """Whether a row has the names of columns that cells of the row above it span."""
+    return any(width > 1 for _, width, _ in cells_of(upper)) and not any(map(has_digit, _texts(lower)))
 
 
 def _fills(row: etree._Element) -> frozenset[str]:
