@@ -97,16 +97,25 @@ def _names_columns(rows: Sequence[etree._Element]) -> bool:
         return True
     if not all(map(_could_name, first)):
         return False
-    if any(map(names_value, names)) or _spanned(rows):
+    are_numbered = bool(labels) and not has_digit(corner) and all(map(has_digit, labels))
+    if are_numbered or any(map(names_value, names)) or _spanned(rows):
         return True
     alike = [row for row in below if len(row) == len(first)]
     if _are_fields(labels) and (columns == 2 or _are_fields([text for row in alike for text in row[2:3] if text])):
         return False
     if columns == 2:
-        return _names_field(names[0]) or (bool(labels) and all(map(has_digit, labels)) and not has_digit(corner))
+        return _names_field(names[0]) or _stands_above_records(first, labels, [row[1] for row in alike])
     return sum(map(_names_field, first)) > 1 or any(
         _is_unlike(name, [row[place] for row in alike]) for place, name in enumerate(first)
     )
+
+
+def _stands_above_records(first: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> bool:
+    """Whether two names stand above labels that name no fields: a field above them, or figures below the other name."""
+    if len(labels) < 2 or any(map(_names_field, labels)):
+        return False
+    has_figures = bool(values) and all(map(has_digit, values)) and not any(map(has_digit, first))
+    return is_attribute(first[0]) or has_figures
 
 
 def _could_name(text: str) -> bool:
