@@ -85,6 +85,22 @@ def test_a_slide_with_a_title_has_no_other_one() -> None:
     assert shown(blocks_of_slide(build, layout=5)) == [(HEADING, "題"), (PARAGRAPH, "大きな字")]
 
 
+@pytest.mark.parametrize("digits", [400, 5_000])
+def test_numbers_of_any_length_in_attributes_are_read(digits: int) -> None:
+    def build(shapes: Any) -> None:
+        add_text(shapes, 40, 20, "題名", size=24)
+        add_text(shapes, 40, 100, "本文", size=12)
+        shapes[1].text_frame.paragraphs[0]._p.get_or_add_pPr().set("lvl", "1" * digits)
+        shapes[1].text_frame.paragraphs[0].runs[0]._r.rPr.set("sz", "1" * digits)
+        table = shapes.add_table(1, 2, Pt(20), Pt(200), Pt(400), Pt(100))
+        table.table.cell(0, 0).text = "値"
+        table.table.cell(0, 0)._tc.set("gridSpan", "1" * digits)
+        for offset in table._element.iter("{*}off"):
+            offset.set("x", "1" * digits)
+
+    assert [block.text for block in blocks_of_slide(build)][:2] == ["題名", "本文"]
+
+
 def table_of(rows: list[list[str]], change: Callable[[Any], None] | None = None, *, first_row: bool = False) -> Block:
     def build(shapes: Any) -> None:
         table = shapes.add_table(len(rows), len(rows[0]), Pt(20), Pt(20), Pt(400), Pt(100)).table

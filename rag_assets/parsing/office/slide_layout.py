@@ -12,7 +12,7 @@ from lxml import etree
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.drawings.drawings import property_of
-from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.styles import integer
 
 TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
@@ -22,6 +22,7 @@ _WIDTHS_APART = 0.2  # of a label, by which a text beneath it may be wider or na
 _HELD = 0.75  # of a shape, from which it stands within another one
 _MOST_SHAPES = 1_000  # of a slide that are compared with each other
 _PLAIN_SIZE = 1_800  # of text whose size nothing states, in hundredths of a point
+_MOST_LEVEL = 8  # of a paragraph
 _BULLET_GAP_POINTS = 24.0
 _BULLETS = set("●○•・･■□◆◇▪▫▶►▷➤➢✓✔☑☐✅★☆※!！⚠")
 _LANE_WIDTH = 0.5  # of the widest shape of a slide, at least
@@ -344,10 +345,8 @@ def _plain_text(run: etree._Element) -> str:
 
 def _size_of(run: etree._Element, paragraph: etree._Element, shape: SlideShape) -> int:
     """Size of a run: its own, else that of its level in the shape, else the plain one; 0 in a placeholder."""
-    level = attribute(paragraph.find("{*}pPr"), "lvl") or "0"
-    of_level = f"{{*}}lstStyle/{{*}}lvl{int(level) + 1 if level.isdecimal() else 1}pPr/{{*}}defRPr"
+    level = integer(paragraph.find("{*}pPr"), 0, "lvl")
+    of_level = f"{{*}}lstStyle/{{*}}lvl{level + 1 if level <= _MOST_LEVEL else 1}pPr/{{*}}defRPr"
     body = paragraph.getparent()
-    stated = attribute(run.find("{*}rPr"), "sz") or attribute(None if body is None else body.find(of_level), "sz")
-    if stated.isdecimal():
-        return int(stated)
-    return 0 if shape.placeholder else _PLAIN_SIZE
+    stated = integer(run.find("{*}rPr"), 0, "sz") or integer(None if body is None else body.find(of_level), 0, "sz")
+    return stated or (0 if shape.placeholder else _PLAIN_SIZE)

@@ -7,7 +7,7 @@ from lxml import etree
 
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.names import is_attribute, is_generic, names_value
-from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.styles import attribute, integer
 from rag_assets.parsing.office.tables import spanned_rows
 
 _PlacedCell = tuple[str, int, int]
@@ -91,8 +91,7 @@ def _begins_with_value(placed: Sequence[Sequence[_PlacedCell]]) -> bool:
 
 
 def _span(cell: etree._Element, name: str) -> int:
-    value = cell.get(name, "1")
-    return max(1, min(int(value), _MOST_SPANNED)) if value.isascii() and value.isdigit() else 1
+    return max(1, min(integer(cell, 1, name), _MOST_SPANNED))
 
 
 def _is_on(element: etree._Element | None, name: str) -> bool:

@@ -338,5 +338,5 @@ def _point(element: etree._Element, x: str, y: str) -> tuple[float, float]:
 def _points(value: str | None) -> float:
     try:
         return int(value or "0") / _EMU_PER_POINT
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
