@@ -63,6 +63,8 @@ def test_the_number_of_a_chapter_may_be_larger_than_its_title() -> None:
         [("売上", 20, 12), ("費用", 60, 12), ("利益", 100, 18)],
         [("一行目\n二行目\n三行目", 20, 24), ("費用", 200, 12)],
         [("売上", 60, None), ("費用", 100, 24)],
+        [("2024年度の売上高", 10, 14), ("120億円", 60, 60), ("前年より一割増えた", 160, 14)],
+        [("お客様の声", 10, 18), ("とても助かった", 60, 32), ("製造業 A社", 140, 12)],
     ],
 )
 def test_slides_without_a_larger_text_above_the_others_have_no_title(texts: list[tuple[str, int, int | None]]) -> None:
@@ -75,6 +77,16 @@ def test_slides_without_a_larger_text_above_the_others_have_no_title(texts: list
             line.end_connect(shapes[1], 1)
 
     assert HEADING not in {block.kind for block in blocks_of_slide(build)}
+
+
+def test_text_whose_size_the_layout_states_may_be_the_largest() -> None:
+    def build(shapes: Any) -> None:
+        for place in (0, 1):
+            shapes[place].text_frame.text = "2024年度の売上報告"
+        shapes.title._element.getparent().remove(shapes.title._element)
+        add_text(shapes, 620, 5, "社外秘", size=9)
+
+    assert HEADING not in {block.kind for block in blocks_of_slide(build, layout=1)}
 
 
 def test_a_slide_with_a_title_has_no_other_one() -> None:

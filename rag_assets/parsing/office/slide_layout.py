@@ -3,6 +3,7 @@
 What they say stands in `slides`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -31,6 +32,7 @@ _GRAPHICS = {"pic", "graphicFrame"}
 _TITLE_LINES = 2
 _TITLE_CHARS = 80
 _LABEL_CHARS = 30  # at most, of a line above a title or above a text
+_FIGURE = re.compile(r"\W*約?(?!(?:19|20)\d\d年)(?:\d+(?:[.,]\d+)*[^\W\d]{0,2}|(?:\d[.,]?){3,}\s?[^\W\d]{0,3})\W*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class _Lettering:
     """The text of a shape.
 
     Attributes:
-        size: Largest size that is used in it, in hundredths of a point; 0 where it is the layout's.
+        size: Largest size that is used in it, in hundredths of a point; 0 where one of them is the layout's.
     """
 
     shape: SlideShape
@@ -85,11 +87,12 @@ def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     """The shapes of a slide, the text box that is set as its title among the placeholders of titles.
 
     It is the topmost text but for a label above it, one or two short lines, and larger than all other text but for the
-    number of a chapter to its left. A slide whose title has a placeholder has no other one.
+    number of a chapter to its left. A slide whose title has a placeholder has no other one; none is told beside text
+    whose size the layout states.
     """
     letterings = [_lettering(shape) for shape in shapes if shape.placeholder not in RUNNING_PLACEHOLDERS]
     letterings = [lettering for lettering in letterings if lettering.lines]
-    if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS for lettering in letterings):
+    if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS or not lettering.size for lettering in letterings):
         return list(shapes)
     words = (lettering for lettering in letterings if not lettering.is_number)
     largest = max(words, key=lambda lettering: lettering.size, default=None)
@@ -218,6 +221,13 @@ def _left(shape: SlideShape) -> float:
     return shape.box[0] if shape.box else 0.0
 
 
+def _is_over(shape: SlideShape, other: SlideShape) -> bool:
+    """Whether a shape begins above another one, and not beside it."""
+    assert shape.box
+    assert other.box
+    return shape.box[1] < other.box[1] and shape.box[0] < other.box[2] and other.box[0] < shape.box[2]
+
+
 def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
     """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given."""
     if len(shapes) > _MOST_SHAPES:
@@ -295,11 +305,16 @@ def _holds(panel: SlideShape, shape: SlideShape) -> bool:
 
 
 def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Sequence[SlideShape]) -> bool:
-    """Whether the largest text of a slide is its title."""
+    """Whether the largest text of a slide is its title.
+
+    A key figure or a quotation is none; the line above it is then larger than the text beneath.
+    """
     shape = title.shape
     if shape.box is None or shape.placeholder or local_name(shape.element) != "sp" or _is_joined(shape, shapes):
         return False
-    if len(title.lines) > _TITLE_LINES or title.characters > _TITLE_CHARS or not any(map(str.isalpha, title.lines[0])):
+    if len(title.lines) > _TITLE_LINES or title.characters > _TITLE_CHARS:
+        return False
+    if not any(map(str.isalpha, title.lines[0])) or _FIGURE.fullmatch(title.lines[0]):
         return False
     others = [lettering for lettering in letterings if lettering.shape is not shape]
     others = [other for other in others if not (other.is_number and _leads(other.shape, shape))]
@@ -311,7 +326,11 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
         return False
     identities = set(map(id, above))
     labels = [lettering for lettering in others if id(lettering.shape) in identities]
-    return len(labels) <= 1 and all(label.is_label for label in labels)
+    if len(labels) > 1 or not all(label.is_label for label in labels):
+        return False
+    beneath = max((lettering.size for lettering in others if lettering not in labels), default=title.size)
+    words = (label for label in labels if any(map(str.isalpha, label.lines[0])))
+    return all(label.size <= beneath or not _is_over(label.shape, shape) for label in words)
 
 
 def _leads(number: SlideShape, title: SlideShape) -> bool:
@@ -330,13 +349,13 @@ def _is_joined(shape: SlideShape, shapes: Sequence[SlideShape]) -> bool:
 
 def _lettering(shape: SlideShape) -> _Lettering:
     lines = []
-    size = 0
+    sizes = []
     for paragraph in shape.element.iter("{*}p"):
         runs = [run for run in paragraph.iter("{*}r", "{*}fld") if _plain_text(run).strip()]
         if runs:
             lines.append("".join(map(_plain_text, runs)))
-            size = max([size, *(_size_of(run, paragraph, shape) for run in runs)])
-    return _Lettering(shape, tuple(lines), size)
+            sizes += [_size_of(run, paragraph, shape) for run in runs]
+    return _Lettering(shape, tuple(lines), max(sizes) if all(sizes) and sizes else 0)
 
 
 def _plain_text(run: etree._Element) -> str:
@@ -344,9 +363,9 @@ def _plain_text(run: etree._Element) -> str:
 
 
 def _size_of(run: etree._Element, paragraph: etree._Element, shape: SlideShape) -> int:
-    """Size of a run: its own, else that of its level in the shape, else the plain one; 0 in a placeholder."""
+    """Size of a run: its own, else that of its level in the shape, else the plain one; 0 in text of a placeholder."""
     level = integer(paragraph.find("{*}pPr"), 0, "lvl")
     of_level = f"{{*}}lstStyle/{{*}}lvl{level + 1 if level <= _MOST_LEVEL else 1}pPr/{{*}}defRPr"
     body = paragraph.getparent()
     stated = integer(run.find("{*}rPr"), 0, "sz") or integer(None if body is None else body.find(of_level), 0, "sz")
-    return stated or (0 if shape.placeholder else _PLAIN_SIZE)
+    return stated or (0 if shape.placeholder and local_name(shape.element) == "sp" else _PLAIN_SIZE)
