@@ -201,6 +201,25 @@ def test_labels_side_by_side_are_read_with_the_texts_beneath_them(lower: tuple[s
     assert [block.text for block in blocks_of_slide(build)] == [expected[0], *expected]
 
 
+@pytest.mark.parametrize("is_outlined", [True, False])
+@pytest.mark.parametrize("is_long", [True, False])
+@pytest.mark.parametrize("has_names", [True, False])
+def test_tables_of_boxes_are_read_by_row(is_outlined: bool, is_long: bool, has_names: bool) -> None:
+    good, bad = (LONG, LONG[::-1]) if is_long else ("良", "否")
+    rows = [["項目", "現状", "課題"], *([name, f"{name}{good}", f"{name}{bad}"] for name in ("性能", "運用"))]
+    rows = rows if has_names else [row[1:] for row in rows]
+
+    def build(shapes: Any) -> None:
+        for row, texts in enumerate(rows):
+            for column, text in enumerate(texts):
+                place = Pt(20 + 200 * column), Pt(60 + 60 * row), Pt(200), Pt(60)
+                shapes.add_shape(MSO_SHAPE.RECTANGLE, *place).text_frame.text = text
+        if is_outlined:
+            shapes.add_shape(MSO_SHAPE.RECTANGLE, Pt(218), Pt(58), Pt(204), Pt(184))
+
+    assert [block.text for block in blocks_of_slide(build)] == [text for row in rows for text in row]
+
+
 def test_a_bullet_in_a_box_of_its_own_begins_the_text_beside_it() -> None:
     def build(shapes: Any) -> None:
         for top, text in ((100, "商品の登録"), (160, "注文の確認")):

@@ -229,13 +229,30 @@ def _is_over(shape: SlideShape, other: SlideShape) -> bool:
 
 
 def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
-    """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given."""
+    """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given.
+
+    An outline around some of the columns of a table that is drawn with boxes holds nothing.
+    """
     if len(shapes) > _MOST_SHAPES:
         return {}
     panels = [
         (_size(shape), shape) for shape in shapes if shape.placeholder is None and local_name(shape.element) == "sp"
     ]
     panels.sort(key=itemgetter(0))
+    inside = _within(shapes, panels)
+    panel_of = {id(shape): panel for panel, held in inside.items() for shape in held}
+    outlines = set()
+    for panel, held in inside.items():
+        siblings = [shape for shape in shapes if panel_of.get(id(shape)) == panel_of.get(panel) and id(shape) != panel]
+        if sum(any(_adjoins(shape, cell) for shape in siblings) for cell in held) > 1:
+            outlines.add(panel)
+    return _within(shapes, [item for item in panels if id(item[1]) not in outlines]) if outlines else inside
+
+
+def _within(
+    shapes: Sequence[SlideShape], panels: Sequence[tuple[float, SlideShape]]
+) -> dict[int, list[SlideShape]]:
+    """By the identity of a panel, what stands within it; the panels from the smallest with their sizes."""
     inside: dict[int, list[SlideShape]] = {}
     for shape in shapes:
         around = (panel for size, panel in panels if size > _size(shape) and _holds(panel, shape))
@@ -244,10 +261,21 @@ def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
     return inside
 
 
+def _adjoins(shape: SlideShape, other: SlideShape) -> bool:
+    """Whether two shapes are cells of one row: as high as each other, the edges between them at one place."""
+    assert shape.box
+    assert other.box
+    is_level = all(abs(shape.box[side] - other.box[side]) <= _SAME_EDGE_POINTS for side in (1, 3))
+    gap = min(abs(shape.box[0] - other.box[2]), abs(shape.box[2] - other.box[0]))
+    return is_level and gap <= _SAME_EDGE_POINTS
+
+
 def _columns(
     siblings: Sequence[SlideShape], inside: Mapping[int, Sequence[SlideShape]]
 ) -> list[tuple[SlideShape, SlideShape]]:
     """Labels with the text, table or panel directly beneath each, where such pairs stand side by side.
+
+    The cells of a table that is drawn with boxes are no such pairs.
 
     Args:
         siblings: Shapes that stand within the same one.
@@ -266,7 +294,24 @@ def _columns(
     beneath = ((label, _beneath(label, boxes)) for label in labels)
     of_body = {id(body): (label, body) for label, body in beneath if body and is_body(body)}
     pairs = list(of_body.values())
+    heads = {id(label) for label, _ in pairs}
+    rest = [box for box in boxes if id(box) not in heads and id(box) not in of_body]
+    names = [box for box in rest if letterings[id(box)].is_label]
+    cells = [label for label, body in pairs if any(_continues(box, body) for box in rest) or _has_name(body, names)]
+    pairs = [pair for pair in pairs if not any(pair[0] is cell or _is_beside(pair[0], cell) for cell in cells)]
     return [pair for pair in pairs if any(_is_beside(pair[0], label) for label, _ in pairs)]
+
+
+def _continues(box: SlideShape, body: SlideShape) -> bool:
+    """Whether a box is the next one of a column of a table: it touches another one from below, edge to edge."""
+    assert box.box
+    assert body.box
+    return _is_stacked(box, body) and abs(box.box[1] - body.box[3]) <= _SAME_EDGE_POINTS
+
+
+def _has_name(body: SlideShape, names: Sequence[SlideShape]) -> bool:
+    """Whether a name stands to the left of a text, as that of a row of a table."""
+    return any(_left(name) < _left(body) and _is_beside(name, body) for name in names)
 
 
 def _beneath(label: SlideShape, boxes: Sequence[SlideShape]) -> SlideShape | None:
