@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pptx
@@ -260,3 +261,25 @@ def test_steps_of_a_flow_chart_begin_with_the_names_of_their_lanes(lane_names: t
     blocks = blocks_of_slide(lambda shapes: flow_chart(shapes, lane_names))
     assert [block.text for block in blocks if block.kind is BlockKind.DIAGRAM] == [expected]
     assert [block.text for block in blocks if block.kind is PARAGRAPH] == [name for name in lane_names if name]
+
+
+@pytest.mark.parametrize(
+    ("joins_names", "expected"),
+    [(True, ["計画 — 実行", "実行 — 評価"]), (False, ["計画 目標 — 実行 手順", "実行 手順 — 評価 結果"])],
+)
+def test_panels_are_no_lanes_where_connectors_join_them_or_their_names(joins_names: bool, expected: list[str]) -> None:
+    def build(shapes: Any) -> None:
+        ends = []
+        for place, (name, text) in enumerate((("計画", "目標"), ("実行", "手順"), ("評価", "結果"))):
+            panel = shapes.add_shape(MSO_SHAPE.RECTANGLE, Pt(20), Pt(60 + 90 * place), Pt(600), Pt(60))
+            box = shapes.add_shape(MSO_SHAPE.RECTANGLE, Pt(30), Pt(65 + 90 * place), Pt(100), Pt(50))
+            box.text_frame.text = name
+            add_text(shapes, 160, 75 + 90 * place, text)
+            ends.append(box if joins_names else panel)
+        for begin, end in pairwise(ends):
+            line = shapes.add_connector(MSO_CONNECTOR.STRAIGHT, 0, 0, 0, 0)
+            line.begin_connect(begin, 2)
+            line.end_connect(end, 0)
+
+    (diagram,) = (block for block in blocks_of_slide(build) if block.kind is BlockKind.DIAGRAM)
+    assert diagram.text.splitlines()[-2:] == expected

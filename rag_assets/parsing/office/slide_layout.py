@@ -183,7 +183,8 @@ class Lanes:
 def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
     """Lanes of a slide: boxes that span it, one below the other, each with a name at its left end.
 
-    The name is a short text, left of all others in the lane; at least one of the lanes holds others.
+    The name is a short text, left of all others in the lane; at least one of the lanes holds others. Connectors end at
+    what stands in lanes: boxes and names at which they do are none, and where most do, there are no lanes.
     """
     drawn = [shape for shape in shapes if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"]
     if len(drawn) > _MOST_SHAPES:
@@ -200,6 +201,9 @@ def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
         if letterings[id(name)].is_label and all(_left(step) >= _left(name) + _width(name) / 2 for step in steps):
             lanes.append((lane, name, steps))
     lanes = [item for item in lanes if any(_is_stacked(item[0], other) for other, _, _ in lanes)]
+    ends = _connector_ends(shapes)
+    free = [item for item in lanes if not any(property_of(shape.element, "id") in ends for shape in item[:2])]
+    lanes = free if 2 * len(free) >= len(lanes) else []
     names = {step.element: letterings[id(name)].lines[0].strip() for _, name, steps in lanes for step in steps}
     frames = frozenset(shape.element for lane, name, _ in lanes for shape in (lane, name))
     return Lanes(frames if names else frozenset(), names)
@@ -249,9 +253,7 @@ def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
     return _within(shapes, [item for item in panels if id(item[1]) not in outlines]) if outlines else inside
 
 
-def _within(
-    shapes: Sequence[SlideShape], panels: Sequence[tuple[float, SlideShape]]
-) -> dict[int, list[SlideShape]]:
+def _within(shapes: Sequence[SlideShape], panels: Sequence[tuple[float, SlideShape]]) -> dict[int, list[SlideShape]]:
     """By the identity of a panel, what stands within it; the panels from the smallest with their sizes."""
     inside: dict[int, list[SlideShape]] = {}
     for shape in shapes:
@@ -355,7 +357,9 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     A key figure or a quotation is none; the line above it is then larger than the text beneath.
     """
     shape = title.shape
-    if shape.box is None or shape.placeholder or local_name(shape.element) != "sp" or _is_joined(shape, shapes):
+    if shape.box is None or shape.placeholder or local_name(shape.element) != "sp":
+        return False
+    if property_of(shape.element, "id") in _connector_ends(shapes):
         return False
     if len(title.lines) > _TITLE_LINES or title.characters > _TITLE_CHARS:
         return False
@@ -386,10 +390,9 @@ def _leads(number: SlideShape, title: SlideShape) -> bool:
     return number.box[2] <= title.box[0] + _SAME_EDGE_POINTS and overlap > 0
 
 
-def _is_joined(shape: SlideShape, shapes: Sequence[SlideShape]) -> bool:
-    """Whether a connector starts or ends at a shape."""
-    ends = (end for other in shapes for end in other.element.iter("{*}stCxn", "{*}endCxn"))
-    return property_of(shape.element, "id") in {end.get("id") for end in ends}
+def _connector_ends(shapes: Sequence[SlideShape]) -> set[str | None]:
+    """Ids of the shapes at which connectors start or end."""
+    return {end.get("id") for shape in shapes for end in shape.element.iter("{*}stCxn", "{*}endCxn")}
 
 
 def _lettering(shape: SlideShape) -> _Lettering:
