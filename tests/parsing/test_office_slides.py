@@ -235,6 +235,34 @@ def test_a_bullet_in_a_box_of_its_own_begins_the_text_beside_it() -> None:
     assert texts == ["● 商品の登録", "● 注文の確認", "＋", "税", "✓", "合計"]
 
 
+@pytest.mark.parametrize(
+    ("signs", "lines", "expected"),
+    [
+        ("✓☐✓", "要件\n設計\n試験", ["✓ 要件\n☐ 設計\n✓ 試験"]),
+        ("●○", "実績\n計画", ["● 実績\n○ 計画"]),
+        ("●○", "実績\n計画\n予測", ["●", "実績\n計画\n予測", "○"]),
+        ("●", "実績\n計画", ["● 実績\n計画"]),
+    ],
+)
+def test_bullets_beside_one_text_begin_its_lines(signs: str, lines: str, expected: list[str]) -> None:
+    def build(shapes: Any) -> None:
+        for place, sign in enumerate(signs):
+            shapes.add_textbox(Pt(40), Pt(100 + 20 * place), Pt(15), Pt(18)).text_frame.text = sign
+        shapes.add_textbox(Pt(60), Pt(98), Pt(300), Pt(62)).text_frame.text = lines
+
+    assert [block.text for block in blocks_of_slide(build)] == expected
+
+
+def test_the_bullet_of_a_title_begins_it() -> None:
+    def build(shapes: Any) -> None:
+        shapes.add_textbox(Pt(20), Pt(12), Pt(18), Pt(26)).text_frame.text = "※"
+        add_text(shapes, 40, 10, "注意事項", size=28)
+        add_text(shapes, 40, 80, "本文", size=12)
+
+    title, text = blocks_of_slide(build)
+    assert (title.kind, title.text, text.section) == (HEADING, "※ 注意事項", ("※ 注意事項",))
+
+
 def flow_chart(shapes: Any, lane_names: tuple[str, str]) -> None:
     """Two frames, a name at the left end of each, and a step in each that a connector joins."""
     steps = []

@@ -42,13 +42,13 @@ class SlideShape:
     Attributes:
         placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
         box: Place on the slide in points; None where neither slide nor layout tells.
-        bullet: Sign in a box of its own that begins its text; empty for most shapes.
+        bullets: Signs in boxes of their own that begin its paragraphs, from the first; empty for most shapes.
     """
 
     element: etree._Element
     placeholder: str | None
     box: Box | None
-    bullet: str = ""
+    bullets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +102,32 @@ def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
 
 
 def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
-    """The shapes of a slide without boxes that hold a bullet alone: it goes to the text that stands to their right."""
+    """The shapes of a slide without boxes that hold a bullet alone: it goes to the text that stands to their right.
+
+    Several bullets go to one text where it has as many paragraphs. What connectors join stays as it is.
+    """
     if len(shapes) > _MOST_SHAPES:
         return list(shapes)
-    texts = [
-        (shape, lettering)
+    ends = _connector_ends(shapes)
+    letterings = [
+        lettering
         for shape in shapes
         if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"
-        if (lettering := _lettering(shape)).lines
+        if property_of(shape.element, "id") not in ends and (lettering := _lettering(shape)).lines
     ]
-    signs = {id(shape): lettering.lines[0].strip() for shape, lettering in texts if lettering.is_bullet}
-    bullets: dict[int, str] = {}
-    dropped = set()
-    for sign, _ in texts:
-        if id(sign) in signs:
-            rest = (shape for shape, _ in texts if id(shape) not in signs and _is_led(shape, sign))
-            if text := min(rest, key=_left, default=None):
-                bullets.setdefault(id(text), signs[id(sign)])
-                dropped.add(id(sign))
+    texts = [lettering for lettering in letterings if not lettering.is_bullet]
+    signs: dict[int, list[_Lettering]] = {}
+    for sign in sorted(
+        (lettering for lettering in letterings if lettering.is_bullet), key=lambda sign: _top(sign.shape)
+    ):
+        led = (text for text in texts if _is_led(text.shape, sign.shape))
+        if text := min(led, key=lambda lettering: _left(lettering.shape), default=None):
+            signs.setdefault(id(text.shape), []).append(sign)
+    groups = ((text, signs.get(id(text.shape), [])) for text in texts)
+    given = {id(text.shape): group for text, group in groups if len(group) in {1, len(text.lines)}}
+    dropped = {id(sign.shape) for group in given.values() for sign in group}
     kept = (shape for shape in shapes if id(shape) not in dropped)
-    return [replace(shape, bullet=bullets.get(id(shape), "")) for shape in kept]
+    return [replace(shape, bullets=tuple(sign.lines[0].strip() for sign in given.get(id(shape), ()))) for shape in kept]
 
 
 def _is_led(text: SlideShape, sign: SlideShape) -> bool:
@@ -230,6 +236,10 @@ def _is_over(shape: SlideShape, other: SlideShape) -> bool:
     assert shape.box
     assert other.box
     return shape.box[1] < other.box[1] and shape.box[0] < other.box[2] and other.box[0] < shape.box[2]
+
+
+def _top(shape: SlideShape) -> float:
+    return shape.box[1] if shape.box else 0.0
 
 
 def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:

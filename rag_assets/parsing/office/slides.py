@@ -6,7 +6,7 @@ layouts and masters, are left out.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import itemgetter
 
 from lxml import etree
@@ -95,7 +95,7 @@ def _read_slide(
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
-    titles = (_text(shape.element) for shape in shapes if shape.placeholder in TITLE_PLACEHOLDERS)
+    titles = (_text_of(shape) for shape in shapes if shape.placeholder in TITLE_PLACEHOLDERS)
     title = next(filter(None, titles), "")
     section = (title.replace("\n", " "),) if title else ()
     targets = archive.external_targets(part)
@@ -224,7 +224,7 @@ def _diagrams(
         place = order.get(shape.identity, len(shapes))
         element = shapes[place].element if place < len(shapes) else None
         if element is None or element not in lanes.frames:
-            text = "" if element is None else _text(element).replace("\n", " ")
+            text = "" if element is None else _text_of(shapes[place]).replace("\n", " ")
             lane = lanes.names.get(element) if element is not None and shape.kind is ShapeKind.NODE else None
             texts[shape.identity] = f"[{lane}] {text}" if text and lane else text
             # Rows so far from each other that connectors alone make a diagram, in reading order.
@@ -261,13 +261,12 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
             yield table_block(rows, min(slide_header_rows(table, placed), len(rows) - 1), section, box=box)
         return
     if shape.placeholder in TITLE_PLACEHOLDERS | RUNNING_PLACEHOLDERS:
-        if text := _text(element, targets):
+        if text := _text_of(shape, targets):
             heading = shape.placeholder in TITLE_PLACEHOLDERS
             yield Block(BlockKind.HEADING if heading else BlockKind.HEADER, text, () if heading else section, box=box)
         return
     if shape.placeholder is None:
-        if text := _text(element, targets):
-            text = f"{shape.bullet} {text}".lstrip()
+        if text := _text_of(shape, targets):
             yield Block(BlockKind.PARAGRAPH, text + link_suffix(text, target), section, box=box)
         return
     kind = BlockKind.PARAGRAPH if shape.placeholder == "subTitle" else BlockKind.LIST_ITEM
@@ -291,9 +290,19 @@ def _notes(archive: Archive, relations: dict[str, Relation]) -> Iterator[str]:
                     yield text
 
 
+def _text_of(shape: SlideShape, targets: Mapping[str, str] = _NO_TARGETS) -> str:
+    """Text of a shape with its bullets."""
+    paragraphs = zip_longest(shape.bullets, _paragraphs(shape.element, targets), fillvalue="")
+    return "\n".join(" ".join(filter(None, pair)) for pair in paragraphs)
+
+
 def _text(element: etree._Element, targets: Mapping[str, str] = _NO_TARGETS) -> str:
-    paragraphs = (_paragraph_text(paragraph, targets) for paragraph in element.iter("{*}p"))
-    return "\n".join(text for text in paragraphs if text)
+    return "\n".join(_paragraphs(element, targets))
+
+
+def _paragraphs(element: etree._Element, targets: Mapping[str, str]) -> Iterator[str]:
+    """Texts of the paragraphs that have any."""
+    return filter(None, (_paragraph_text(paragraph, targets) for paragraph in element.iter("{*}p")))
 
 
 def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> str:
