@@ -140,6 +140,9 @@ def table_of(rows: list[list[str]], change: Callable[[Any], None] | None = None,
         ({0: LIGHT, 2: LIGHT}, 0, 0),  # stripes
         ({0: WHITE}, 0, 0),
         ({}, 4, 0),
+        ({0: DARK, 1: DARK, 2: LIGHT, 3: LIGHT}, 0, 0),  # groups
+        ({0: DARK, 1: LIGHT, 2: LIGHT, 3: LIGHT}, 0, 1),
+        ({0: DARK, 1: DARK}, 0, 0),
     ],
 )
 def test_rows_of_slide_tables_with_a_look_of_their_own_are_headers(
@@ -155,6 +158,17 @@ def test_rows_of_slide_tables_with_a_look_of_their_own_are_headers(
 
     rows = [["版", "日付"], ["一", "四月"], ["二", "五月"], ["三", "六月"]]
     assert table_of(rows, set_off).header_row_count == expected
+
+
+def test_a_marked_row_above_one_other_is_no_header() -> None:
+    def mark(table: Any) -> None:
+        for cell in table.rows[0].cells:
+            cell.fill.solid()
+            cell.fill.fore_color.rgb = RGBColor(*DARK)  # type: ignore[no-untyped-call]
+
+    rows = [["重要", "本番環境"], ["通常", "検証環境"]]
+    assert table_of(rows, mark).header_row_count == 0
+    assert table_of([*rows, ["低", "開発環境"], ["無", "予備"]], mark).header_row_count == 1
 
 
 @pytest.mark.parametrize("first_row", [True, False])

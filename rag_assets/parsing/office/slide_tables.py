@@ -47,14 +47,19 @@ def slide_header_rows(table: etree._Element, placed: Sequence[Sequence[_PlacedCe
 
 
 def _set_off(rows: Sequence[etree._Element], look: Callable[[etree._Element], str]) -> int:
-    """Leading rows whose cells with text all have one look, where no other row of several cells has it; else 0."""
+    """Leading rows whose cells with text all have one look, where no other row of several cells has it; else 0.
+
+    They are fewer than the other rows. Several rows of one look above others that have looks as well are a group.
+    """
     least = min(2, len(list(rows[0])))
     looks = [{look(cell) for cell in cells} if len(cells := _filled(row)) >= least else {""} for row in rows]
     first = looks[0]
     if len(first) != 1 or first == {""}:
         return 0
     count = len(list(takewhile(lambda other: other == first, looks)))
-    return 0 if count == len(rows) or first in looks[count:] else count
+    rest = looks[count:]
+    is_banded = count > 1 and {""} not in rest
+    return 0 if count >= len(rest) or first in rest or is_banded else count
 
 
 def _filled(row: etree._Element) -> list[etree._Element]:
