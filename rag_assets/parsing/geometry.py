@@ -5,6 +5,7 @@ All lengths are in the units of the drawing (English Metric Units, 914,400 to an
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]
 Line = tuple[Point, ...]
 
+_ROTATION = re.compile(r"-?[0-9]{1,9}")
 _ROTATION_UNITS = 60_000  # to a degree
 _MIDDLE = 0.5
 
@@ -72,7 +74,7 @@ def connector_path(
     """
     left, top, width, height = placed
     points = _unturned(width, height, preset, bends)
-    turn = math.radians(int(rotation) / _ROTATION_UNITS) if rotation.lstrip("-").isdecimal() else 0.0
+    turn = math.radians(int(rotation) / _ROTATION_UNITS) if _ROTATION.fullmatch(rotation) else 0.0
     cosine, sine = math.cos(turn), math.sin(turn)
     placed_points = []
     for x, y in points:

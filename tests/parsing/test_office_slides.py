@@ -325,3 +325,16 @@ def test_panels_are_no_lanes_where_connectors_join_them_or_their_names(joins_nam
 
     (diagram,) = (block for block in blocks_of_slide(build) if block.kind is BlockKind.DIAGRAM)
     assert diagram.text.splitlines()[-2:] == expected
+
+
+@pytest.mark.parametrize("rotation", ["1" * 400, "1" * 5_000, "--5"])
+def test_connectors_whose_turn_is_no_number_join_shapes(rotation: str) -> None:
+    def build(shapes: Any) -> None:
+        add_text(shapes, 40, 20, "甲")
+        add_text(shapes, 40, 200, "乙")
+        line = shapes.add_connector(MSO_CONNECTOR.ELBOW, 0, 0, Pt(5), Pt(5))
+        line.begin_connect(shapes[0], 2)
+        line.end_connect(shapes[1], 0)
+        line._element.spPr.xfrm.set("rot", rotation)
+
+    assert [block.text for block in blocks_of_slide(build)] == ["甲\n乙\n甲 — 乙"]
