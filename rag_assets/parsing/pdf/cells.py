@@ -1,0 +1,224 @@
+"""Cells of a grid on a PDF page: the text of each, and the rows that stand in ruled rows without a rule between them.
+
+What stays out: which runs stand in a cell, and what the rows are together (`rag_assets.parsing.pdf.tables`).
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from rag_assets.contracts.content import Box
+from rag_assets.parsing.flow import join_lines
+from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line
+from rag_assets.parsing.pdf.rules import Grid, places_apart
+
+_FIGURE_SHARE = 0.9
+_SPLIT_LINES = 3
+_SPLIT_SHARE = 0.7
+# Room behind a line that is ended, in sizes of the type.
+_ITEM_ROOM = 2
+_LINE_ROOM = 3
+_CELL_ROOM = 6
+_CELL_SHARE = 0.25
+_PADDING = 12.0  # of a cell, on both sides together, in points
+_NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
+_YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
+
+
+def widths_of(grid: Grid) -> dict[int, float]:
+    """Width of each cell in points."""
+    sides: dict[int, tuple[float, float]] = {}
+    for row in grid.rooms:
+        for room, left, right in zip(row, grid.xs, grid.xs[1:], strict=False):
+            begin, end = sides.get(room, (left, right))
+            sides[room] = min(begin, left), max(end, right)
+    return {room: right - left for room, (left, right) in sides.items()}
+
+
+def cell_text(lines: Sequence[Line], width: float) -> str:
+    """Text of a cell; what stands in lines of its own there, rather than being broken for want of room, does so here.
+
+    Args:
+        lines: Its lines.
+        width: Of the cell in points.
+    """
+    if not lines:
+        return ""
+    groups = [[lines[0]]]
+    widest = max(line.box[2] - line.box[0] for line in lines)
+    for above, below in pairwise(lines):
+        if _is_ended(above, below, widest, width):
+            groups.append([])
+        groups[-1].append(below)
+    return "\n".join(join_lines([line.text for line in group]) for group in groups)
+
+
+def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
+    """Whether a line of a cell ends where more would have fitted.
+
+    Args:
+        above: The line.
+        below: The next one.
+        widest: Width of the widest line of the cell.
+        width: Of the cell.
+    """
+    if above.is_vertical or below.is_vertical or above.text.endswith("\u00ad"):
+        return False
+    own, size = above.box[2] - above.box[0], above.size
+    if width - own > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
+        return True
+    if GOES_ON.search(above.text) or (GOING_ON.match(below.text) and not above.text[-1].isdecimal()):
+        return False
+    word = LATIN_WORD.match(below.text)
+    least = max(_LINE_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * size
+    return widest - own > least or width - _PADDING - own > max(_CELL_ROOM * size, least, _CELL_SHARE * width)
+
+
+def bands_of(grid: Grid) -> list[range]:
+    """Rows that cells which span rows hold together, from the top; a row without such cells is one of its own."""
+    bands: list[range] = []
+    for number, row in enumerate(grid.rooms):
+        if bands and set(row) & set(grid.rooms[number - 1]):
+            bands[-1] = range(bands[-1].start, number + 1)
+        else:
+            bands.append(range(number, number + 1))
+    return bands
+
+
+def split_band(
+    grid: Grid, band: range, lines: dict[int, list[Line]], widths: dict[int, float], open_rooms: frozenset[int]
+) -> list[tuple[Box, list[str], list[str]]]:
+    """Rows inside ruled rows whose cells hold lines side by side at the same heights; none where they do not.
+
+    Returns:
+        Of each row its place, its cells, and its cells as displayed.
+    """
+    rows = [grid.rooms[number] for number in band]
+    filled = {room: lines[room] for row in rows for room in row if lines.get(room)}
+    if len(filled) < 2:
+        return []
+    size = median(line.size for own in filled.values() for line in own)
+    heights = places_apart((_middle(line) for own in filled.values() for line in own), 0.5 * size)
+    if len(heights) < 2:
+        return []
+    between = [(a + b) / 2 for a, b in pairwise(heights)]
+    texts: list[dict[int, str]] = [{} for _ in heights]
+    for room, own in filled.items():
+        for line in own:
+            at = texts[bisect_right(between, _middle(line))]
+            at[room] = (at.get(room, "") + " " + line.text.replace("\u00ad", "-")).strip()
+    wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
+    keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
+    lists = _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2)
+    if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
+        return []
+    edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
+    merged = _merged(grid, band, filled)
+    split = []
+    for index, at in enumerate(texts):
+        row = grid.rooms[max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))]
+        shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
+        box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
+        split.append((box, [merged.get(room) or at.get(room, "") for room in row], shown))
+    return split
+
+
+def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
+    """First row of each cell of some rows, and the row behind its last."""
+    spans: dict[int, tuple[int, int]] = {}
+    for number in band:
+        for room in grid.rooms[number]:
+            spans[room] = spans.get(room, (number, 0))[0], number + 1
+    return spans
+
+
+def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int, str]:
+    """Texts of cells that span rows and hold one line in their middle, which is no figure."""
+    spans = _spans(grid, band)
+    merged = {}
+    for room, own in filled.items():
+        top, bottom = spans[room]
+        middle = (grid.ys[top] + grid.ys[bottom]) / 2
+        is_centred = len(own) == 1 and abs(_middle(own[0]) - middle) < own[0].size
+        if bottom - top > 1 and is_centred and not is_number(own[0].text):
+            merged[room] = own[0].text
+    return merged
+
+
+def _lists_names(
+    grid: Grid, band: range, filled: dict[int, list[Line]], widths: dict[int, float], texts: Sequence[dict[int, str]]
+) -> bool:
+    """Whether cells that span rows hold a name for each of them, at the height of what else the row holds, and of a
+    figure for one at least.
+    """
+    if len(texts) > len(band):
+        return False
+    spans = _spans(grid, band)
+    names = set()
+    for room, own in filled.items():
+        top, bottom = spans[room]
+        if len(own) == 1:
+            continue
+        heights = zip(own, grid.ys[top:], grid.ys[top + 1 :], strict=False)
+        in_rows = len(own) == bottom - top and all(begin < _middle(line) < end for line, begin, end in heights)
+        if not in_rows or cell_text(own, widths[room]).count("\n") + 1 < len(own):
+            return False
+        names.add(room)
+    return any(names & set(at) and any(map(is_number, at.values())) for at in texts)
+
+
+def _middle(line: Line) -> float:
+    return (line.box[1] + line.box[3]) / 2
+
+
+def _keeps_to_rows(
+    filled: dict[int, list[Line]], open_rooms: frozenset[int], wrapped: set[int], texts: Sequence[dict[int, str]]
+) -> bool:
+    """Whether the cells of one ruled row hold practically as many lines as there are heights of lines.
+
+    Args:
+        filled: Lines of each cell that has any.
+        open_rooms: Cells that no rule parts.
+        wrapped: Cells of running text.
+        texts: Texts of the cells at each height.
+    """
+    if open_rooms.issuperset(filled):
+        return True
+    counts = [len(own) for own in filled.values()]
+    return (
+        sum(count >= _SPLIT_LINES for count in counts) > 1 and not wrapped and min(counts) >= _SPLIT_SHARE * len(texts)
+    )
+
+
+def _lists_figures(
+    filled: dict[int, list[Line]], wrapped: set[int], texts: Sequence[dict[int, str]], fewest: int
+) -> bool:
+    """Whether a cell lists figures that stand beside short lines of other cells, as in an account.
+
+    Args:
+        filled: Lines of each cell that has any.
+        wrapped: Cells of running text.
+        texts: Texts of the cells at each height.
+        fewest: Figures of such a cell at least.
+    """
+    listed = {
+        room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
+    }
+    if any(len(filled[room]) >= _SPLIT_LINES for room in wrapped - listed):
+        return False
+    if not any(len(filled[room]) >= fewest for room in listed):
+        return False
+    figures = [at for at in texts for room in at if room in listed]
+    return sum(len(at) > 1 for at in figures) >= _FIGURE_SHARE * len(figures)
+
+
+def _is_wrapped(lines: list[Line], width: float) -> bool:
+    """Whether lines fill a cell of some width as running text does."""
+    return sum(line.box[2] - line.box[0] > 0.8 * width for line in lines) > len(lines) / 2
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a figure, years aside."""
+    return _NUMBER.match(cell) is not None and not _YEAR.match(cell)
