@@ -271,6 +271,50 @@ def test_a_name_in_the_middle_of_listed_rows_belongs_to_all_of_them() -> None:
     assert table.text.splitlines()[1:] == [" | 50 | 290", "men | 51 | 310", " | 52 | 335"]
 
 
+@pytest.mark.parametrize("names", [["営業", "本部"], ["4月"], ["2023年度"]])
+def test_a_name_of_listed_rows_stays_whole_whatever_it_is(names: list[str]) -> None:
+    drawing = "\n".join(
+        [
+            grid(XS, [100.0, 120.0]),
+            "70 632 m 370 632 l S",
+            *(f"{x} 722 m {x} 632 l S" for x in XS),
+            *(f"170 {842 - y} m 270 {842 - y} l S" for y in (150, 180)),
+        ]
+    )
+    body = [("売上高", "800"), ("費用", "500"), ("利益", "300")]
+    pieces = [
+        (left, 138.0 + 30 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175), (1, 275))
+    ]
+    name = [(75.0, 175.0 - 7 * len(names) + 14 * number, 10.0, text) for number, text in enumerate(names)]
+    ((table,),) = read(page([*cells([HEAD]), *pieces, *name], drawing))
+    assert rows(table) == [HEAD, *(("\n".join(names), *row) for row in body)]
+    assert table.text.count(" ".join(names)) == 1
+
+
+@pytest.mark.parametrize(
+    ("top", "names"), [(162, ["営業", "本部"]), (132, ["営業本部"]), (168, ["4月"]), (168, ["営業本部"])]
+)
+def test_rows_that_rules_part_stay_whole_beside_a_name_that_spans_them(top: int, names: list[str]) -> None:
+    """Figures of this year, and those of the last below them, in rows that are ruled but for the name."""
+    xs = (60, 130, 260, 340, 420)
+    drawing = "\n".join(
+        [
+            *(f"60 {842 - y} m 420 {842 - y} l S" for y in (100, 120, 210)),
+            *(f"130 {842 - y} m 420 {842 - y} l S" for y in (150, 180)),
+            *(f"{x} 742 m {x} 632 l S" for x in xs),
+        ]
+    )
+    head = ("部門", "項目", "当期", "増減")
+    pieces = [(left + 5.0, 114.0, 9.0, text) for left, text in zip(xs, head, strict=False)]
+    pieces += [(65.0, top + 12.0 * number, 9.0, text) for number, text in enumerate(names)]
+    items = ("売上高", "費用", "利益")
+    for y, item in zip((132.0, 162.0, 192.0), items, strict=True):
+        pieces += [(135.0, y, 9.0, item), (265.0, y, 9.0, "800"), (265.0, y + 12, 9.0, "(1,100)")]
+        pieces += [(345.0, y, 9.0, "100"), (345.0, y + 12, 9.0, "(50)")]
+    ((table,),) = read(page(pieces, drawing))
+    assert rows(table) == [head, *(("".join(names), item, "800 (1,100)", "100\n(50)") for item in items)]
+
+
 def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> None:
     drawing = "\n".join(
         [

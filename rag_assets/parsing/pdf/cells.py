@@ -17,6 +17,8 @@ from rag_assets.parsing.pdf.rules import Grid, places_apart
 _FIGURE_SHARE = 0.9
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
+_MERGED_LINES = 2  # heights of a row for each line of a name that spans it, at least
+_NAME_STEP = 1.7  # of the type, between lines of one name
 # Room behind a line that is ended, in sizes of the type.
 _ITEM_ROOM = 2
 _LINE_ROOM = 3
@@ -24,6 +26,7 @@ _CELL_ROOM = 6
 _CELL_SHARE = 0.25
 _PADDING = 12.0  # of a cell, on both sides together, in points
 _NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*\d[\d,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
+COUNTED = re.compile(r"第?\s*\d+\s*(?:月|回目?|年度?|期|日|週|次|号|組|班|[Qq]|st|nd|rd|th)")  # in names of columns
 _YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
 
 
@@ -99,30 +102,57 @@ def split_band(
     filled = {room: lines[room] for row in rows for room in row if lines.get(room)}
     if len(filled) < 2:
         return []
-    size = median(line.size for own in filled.values() for line in own)
-    heights = places_apart((_middle(line) for own in filled.values() for line in own), 0.5 * size)
+    heights = _heights(filled)
     if len(heights) < 2:
         return []
+    spans = _spans(grid, band)
+    texts = _at_heights(filled, heights)
+    wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
+    keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
+    figures = {
+        room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
+    }
+    lists = _lists_figures(filled, wrapped, figures, texts, _SPLIT_LINES if len(rows) == 1 else 2)
+    if lists and len(rows) > 1:
+        lists = _is_listed_over_rows(grid, spans, filled, figures, [_row_at(grid, band, at) for at in heights], texts)
+    if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
+        return []
+    merged = _merged(grid, spans, filled, widths, figures, len(heights))
+    listed = {room: own for room, own in filled.items() if room not in merged}
+    heights = _heights(listed)
+    texts = _at_heights(listed, heights)
+    between = [(a + b) / 2 for a, b in pairwise(heights)]
+    for room, text in merged.items():
+        texts[bisect_right(between, _middle(filled[room][0]))][room] = text
+    edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
+    split = []
+    for index, at in enumerate(texts):
+        row = grid.rooms[_row_at(grid, band, heights[index])]
+        shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
+        box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
+        split.append((box, [merged.get(room) or at.get(room, "") for room in row], shown))
+    return split
+
+
+def _heights(filled: dict[int, list[Line]]) -> list[float]:
+    """Heights at which lines of cells stand, from the top."""
+    size = median(line.size for own in filled.values() for line in own)
+    return places_apart((_middle(line) for own in filled.values() for line in own), 0.5 * size)
+
+
+def _at_heights(filled: dict[int, list[Line]], heights: Sequence[float]) -> list[dict[int, str]]:
+    """Texts of the cells at each height."""
     between = [(a + b) / 2 for a, b in pairwise(heights)]
     texts: list[dict[int, str]] = [{} for _ in heights]
     for room, own in filled.items():
         for line in own:
             at = texts[bisect_right(between, _middle(line))]
             at[room] = (at.get(room, "") + " " + line.text.replace("\u00ad", "-")).strip()
-    wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
-    keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
-    lists = _lists_figures(filled, wrapped, texts, _SPLIT_LINES if len(rows) == 1 else 2)
-    if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
-        return []
-    edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
-    merged = _merged(grid, band, filled)
-    split = []
-    for index, at in enumerate(texts):
-        row = grid.rooms[max(band.start, min(bisect_right(grid.ys, heights[index]) - 1, band.stop - 1))]
-        shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
-        box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
-        split.append((box, [merged.get(room) or at.get(room, "") for room in row], shown))
-    return split
+    return texts
+
+
+def _row_at(grid: Grid, band: range, height: float) -> int:
+    return max(band.start, min(bisect_right(grid.ys, height) - 1, band.stop - 1))
 
 
 def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
@@ -134,17 +164,74 @@ def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def _merged(grid: Grid, band: range, filled: dict[int, list[Line]]) -> dict[int, str]:
-    """Texts of cells that span rows and hold one line in their middle, which is no figure."""
-    spans = _spans(grid, band)
+def _is_listed_over_rows(
+    grid: Grid,
+    spans: dict[int, tuple[int, int]],
+    filled: dict[int, list[Line]],
+    figures: set[int],
+    numbers: Sequence[int],
+    texts: Sequence[dict[int, str]],
+) -> bool:
+    """Whether a cell that spans rows has a line beside practically all figures of a column there, which the rules of
+    the rows do not part: a line in each of some rows, or more lines than rows.
+
+    Args:
+        grid: The grid.
+        spans: Rows of each cell.
+        filled: Lines of each cell that has any.
+        figures: Cells of figures.
+        numbers: Row of each height.
+        texts: Texts of the cells at each height.
+    """
+    columns = []
+    for column in range(len(grid.xs) - 1):
+        own = figures.intersection(row[column] for row in grid.rooms[numbers[0] : numbers[-1] + 1])
+        columns.append([(number, at) for number, at in zip(numbers, texts, strict=True) if not own.isdisjoint(at)])
+    for room in (room for room, own in filled.items() if len(own) > 1):
+        top, bottom = spans[room]
+        held = {number for number, at in zip(numbers, texts, strict=True) if room in at}
+        is_list = len(filled[room]) > bottom - top or len(filled[room]) == len(held)
+        for column_figures in columns if bottom - top > 1 and is_list else ():
+            beside = [room in at for number, at in column_figures if top <= number < bottom]
+            if sum(beside) > 1 and sum(beside) >= _FIGURE_SHARE * len(beside):
+                return True
+    return False
+
+
+def _merged(
+    grid: Grid,
+    spans: dict[int, tuple[int, int]],
+    filled: dict[int, list[Line]],
+    widths: dict[int, float],
+    figures: set[int],
+    count: int,
+) -> dict[int, str]:
+    """Texts of cells that span rows and hold one text: in their middle, or at their top before all figures.
+
+    Args:
+        grid: The grid.
+        spans: Rows of each cell.
+        filled: Lines of each cell that has any.
+        widths: Width of each cell.
+        figures: Cells of figures.
+        count: Heights of lines.
+    """
     merged = {}
     for room, own in filled.items():
         top, bottom = spans[room]
-        middle = (grid.ys[top] + grid.ys[bottom]) / 2
-        is_centred = len(own) == 1 and abs(_middle(own[0]) - middle) < own[0].size
-        if bottom - top > 1 and is_centred and not is_number(own[0].text):
-            merged[room] = own[0].text
+        if bottom - top < 2 or _MERGED_LINES * len(own) > count or not _is_name(own):
+            continue
+        above, below = own[0].box[1] - grid.ys[top], grid.ys[bottom] - own[-1].box[3]
+        is_first = not any(set(row[: row.index(room)]) & figures for row in grid.rooms[top:bottom])
+        if abs(above - below) < 2 * own[0].size or (is_first and above < own[0].size):
+            merged[room] = cell_text(own, widths[room]).replace("\u00ad", "-")
     return merged
+
+
+def _is_name(lines: Sequence[Line]) -> bool:
+    """Whether the lines of a cell are one text, which is no figure, periods aside."""
+    is_near = all(_middle(below) - _middle(above) < _NAME_STEP * above.size for above, below in pairwise(lines))
+    return is_near and not any(is_number(line.text) and not COUNTED.fullmatch(line.text) for line in lines)
 
 
 def _lists_names(
@@ -193,25 +280,23 @@ def _keeps_to_rows(
 
 
 def _lists_figures(
-    filled: dict[int, list[Line]], wrapped: set[int], texts: Sequence[dict[int, str]], fewest: int
+    filled: dict[int, list[Line]], wrapped: set[int], figures: set[int], texts: Sequence[dict[int, str]], fewest: int
 ) -> bool:
     """Whether a cell lists figures that stand beside short lines of other cells, as in an account.
 
     Args:
         filled: Lines of each cell that has any.
         wrapped: Cells of running text.
+        figures: Cells of figures.
         texts: Texts of the cells at each height.
         fewest: Figures of such a cell at least.
     """
-    listed = {
-        room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
-    }
-    if any(len(filled[room]) >= _SPLIT_LINES for room in wrapped - listed):
+    if any(len(filled[room]) >= _SPLIT_LINES for room in wrapped - figures):
         return False
-    if not any(len(filled[room]) >= fewest for room in listed):
+    if not any(len(filled[room]) >= fewest for room in figures):
         return False
-    figures = [at for at in texts for room in at if room in listed]
-    return sum(len(at) > 1 for at in figures) >= _FIGURE_SHARE * len(figures)
+    beside = [at for at in texts for room in at if room in figures]
+    return sum(len(at) > 1 for at in beside) >= _FIGURE_SHARE * len(beside)
 
 
 def _is_wrapped(lines: list[Line], width: float) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
-from rag_assets.parsing.pdf.cells import bands_of, cell_text, is_number, split_band, widths_of
+from rag_assets.parsing.pdf.cells import COUNTED, bands_of, cell_text, is_number, split_band, widths_of
 from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
 from rag_assets.parsing.pdf.rules import Grid
 from rag_assets.parsing.pdf.runs import Run
@@ -28,7 +28,6 @@ _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
 _EVEN_ROWS, _EVEN_COLUMNS = 4, 4
 _ITEM_NUMBER = re.compile(r"^\d+(?:[.-]\d+)+\.?$")
-_COUNTED = re.compile(r"第?\s*\d+\s*(?:月|回目?|年度?|期|日|週|次|号|組|班|[Qq]|st|nd|rd|th)")  # in names of columns
 _NAME_CHARS = 40  # of the name of a column
 
 
@@ -309,10 +308,10 @@ def _has_numbers(row: Sequence[str]) -> bool:
 def _names_periods(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names years, months or the like above rows of figures."""
     first, *others = rows
-    periods = sum(_COUNTED.fullmatch(cell) is not None for cell in first[1:])
+    periods = sum(COUNTED.fullmatch(cell) is not None for cell in first[1:])
     if is_number(first[0]) or periods < min(2, len(first) - 1) or sum(map(_has_numbers, others)) * 2 < len(others):
         return False
-    return all(_COUNTED.fullmatch(cell) or not is_number(cell) for cell in first[1:])
+    return all(COUNTED.fullmatch(cell) or not is_number(cell) for cell in first[1:])
 
 
 def _is_full(row: Sequence[str], rooms: Sequence[int] = ()) -> bool:
@@ -322,7 +321,7 @@ def _is_full(row: Sequence[str], rooms: Sequence[int] = ()) -> bool:
 
 def _holds_values(row: Sequence[str]) -> bool:
     """Whether a cell is a figure, which 1月 or 1st are not, a number of a list, or longer than the name of a column."""
-    return _is_listed(row) or any(is_number(cell) and not _COUNTED.fullmatch(cell) for cell in row)
+    return _is_listed(row) or any(is_number(cell) and not COUNTED.fullmatch(cell) for cell in row)
 
 
 def _is_listed(row: Sequence[str]) -> bool:
