@@ -141,8 +141,8 @@ class Layout:
     def _text(self, lines: list[Line]) -> str:
         """Text of a paragraph; labels with what they stand for are lines of their own where those are short."""
         groups = [[lines[0]]]
+        right = max(self._width / 2, *(line.box[2] for line in lines))
         for above, below in pairwise(lines):
-            right = max(self._width / 2, *(line.box[2] for line in lines))
             is_short = right - above.box[2] > 1.5 * above.size and not GOES_ON.search(above.text)
             if is_short and LABEL.match(below.text) and LABEL.match(lines[0].text):
                 groups.append([])
