@@ -634,6 +634,19 @@ def test_a_bold_line_that_fills_the_column_and_runs_on_is_no_heading() -> None:
     assert found[1:3] == [(BlockKind.PARAGRAPH, f"{begun} {rest}"), (BlockKind.HEADING, "A title")]
 
 
+def test_a_numbered_title_that_fills_its_column_is_a_heading_above_a_sentence() -> None:
+    prose = ["The methods that we used in the study are", "well known among those who work in this"] * 3
+    titles = [f"{number} Methods and Choice of Subjects in" for number in (1, 2)]
+    regular = [*column(60, 100, prose), *column(60, 198, prose), *column(60, 296, prose)]
+    bold = "\n".join(
+        f"BT /B 10 Tf 60 {842 - top} Td ({text}) Tj ET" for top, text in zip((184, 282), titles, strict=True)
+    )
+    (page,) = parse_pdf(make_pdf(["\n".join([*map(show, regular), bold])]), 1).pages
+    found = [(block.kind, block.text) for block in page.blocks]
+    text = (BlockKind.PARAGRAPH, " ".join(prose))
+    assert found == [text, (BlockKind.HEADING, titles[0]), text, (BlockKind.HEADING, titles[1]), text]
+
+
 def test_bullets_set_far_from_their_text_are_list_items() -> None:
     lines = ["the first of them fills the line and", "goes on", "the second of them"]
     bullets = [(60.0, 100.0), (60.0, 128.0)]

@@ -42,6 +42,7 @@ _ARTICLE = re.compile(  # that no sentence names
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
+_IN_ITEM = re.compile("[:：、。]")  # an item with a label or a sentence, rather than a title
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
     r"|別?[表図图]\s*\d+(?:[-－.．]\d+)*[\s.：:．　])",
@@ -258,8 +259,17 @@ def _runs_on(last: Line, line: Line, margin: float) -> bool:
     is_full = 0 < margin - room <= last.box[2]
     if not is_full or last.text.endswith((*_SENTENCE_END, ")", "）")) or line.is_row or last.is_row:
         return False
+    if last.is_bold and not line.is_bold and _is_title(last.text, line.text):
+        return False
     begins = LIST_ITEM.match(line.text) or _NUMBERED_HEADING.match(line.text) or LABEL.match(line.text)
     return not begins and abs(line.box[0] - last.box[0]) < _HANGING_INDENT * line.size
+
+
+def _is_title(text: str, below: str) -> bool:
+    """Whether a bold line is a numbered title above a sentence that begins, rather than the beginning of an item."""
+    is_numbered = _NUMBERED_HEADING.match(text) and text[0].isalnum()
+    goes_on = GOES_ON.search(text) or GOING_ON.match(below) or below[0].islower()
+    return bool(is_numbered and not goes_on and not _IN_ITEM.search(text))
 
 
 def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, is_title: bool) -> bool:
