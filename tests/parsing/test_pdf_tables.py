@@ -203,6 +203,25 @@ def test_a_title_block_on_top_of_a_table_is_a_table_of_its_own() -> None:
     assert (rows(below), below.header_row_count) == (body, 1)
 
 
+@pytest.mark.parametrize("header_xs", [(70, 134, 234, 334, 370), (70, 170, 300, 370)])
+def test_a_header_ruled_otherwise_than_its_table_stays_with_it(header_xs: tuple[int, ...]) -> None:
+    """Its rules stand four points beside those below, or it has columns of its own."""
+    xs = (70, 130, 230, 330, 370)
+    drawing = "\n".join(
+        [
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in range(100, 240, 20)),
+            *(f"{x} 742 m {x} 722 l S" for x in header_xs),
+            *(f"{x} 722 m {x} 622 l S" for x in xs),
+        ]
+    )
+    names = [(left + 8.0, 114.0, 9.0, f"name{number}") for number, left in enumerate(header_xs[:-1])]
+    body = [
+        (left + 8.0, 134.0 + 20 * row, 9.0, f"{row}{column}") for row in range(5) for column, left in enumerate(xs[:-1])
+    ]
+    ((table,),) = read(page([*names, *body], drawing))
+    assert (len(table.rows), table.header_row_count) == (6, 1)
+
+
 def test_lines_of_a_cell_are_joined() -> None:
     ys = [100.0, 120.0, 160.0]
     texts: list[Piece] = [

@@ -69,13 +69,14 @@ def _is_filled(grid: Grid, rooms: Collection[int]) -> bool:
 def _without_title(grid: Grid) -> list[Grid]:
     """A grid, parted below a block of rows at its top whose columns cross those that all rows below keep to.
 
-    A header that groups columns joins them and crosses none.
+    A header that groups columns joins them and crosses none; nor do rules a few points beside those below. A single row
+    is the header of what is below it.
     """
     edges = [frozenset(n for n, (a, b) in enumerate(pairwise(row), 1) if a != b) for row in grid.rooms]
-    for top in range(1, len(edges) // 2):
+    for top in range(2, len(edges) // 2):
         below = edges[top]
-        crosses = any(above - below and below - above for above in edges[:top])
-        is_whole = not set(grid.rooms[top - 1]) & set(grid.rooms[top])
+        crosses = any(_apart(grid, above, below) and _apart(grid, below, above) for above in edges[:top])
+        is_whole = edges[top - 1] != below and not set(grid.rooms[top - 1]) & set(grid.rooms[top])
         is_even = len(edges) - top >= _EVEN_ROWS and len(below) + 1 >= _EVEN_COLUMNS
         if crosses and is_whole and is_even and all(row == below for row in edges[top:]):
             return [
@@ -83,6 +84,11 @@ def _without_title(grid: Grid) -> list[Grid]:
                 for begin, end in ((0, top), (top, len(edges)))
             ]
     return [grid]
+
+
+def _apart(grid: Grid, edges: frozenset[int], others: frozenset[int]) -> bool:
+    """Whether one of some edges of columns is near none of others."""
+    return any(all(abs(grid.xs[edge] - grid.xs[other]) > _EDGE_TOLERANCE for other in others) for edge in edges)
 
 
 def _into_rooms(
