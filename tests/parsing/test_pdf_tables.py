@@ -348,6 +348,23 @@ def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> No
     assert rows(table) == [(row[0], row[2]) for row in texts]
 
 
+def test_a_name_in_the_middle_of_one_ruled_row_belongs_to_all_rows_inside_it() -> None:
+    body = [("10:00", "開会"), ("11:00", "祝辞"), ("12:00", "休憩")]
+    pieces = [
+        (left, 138.0 + 14 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175), (1, 275))
+    ]
+    name = (75.0, 152.0, 10.0, "第1日")
+    ((table,),) = read(page([*cells([HEAD]), *pieces, name], grid(XS, [100.0, 120.0, 180.0])))
+    assert rows(table) == [HEAD, *(("第1日", *row) for row in body)]
+
+
+def test_a_short_sentence_beside_figures_stays_in_its_cell() -> None:
+    note = ["交通費及び", "宿泊費など", "の実費"]
+    pieces = [*column(175, 134, ["1,000", "2,000", "3,000"]), *column(275, 134, note), (75.0, 134.0, 10.0, "旅費")]
+    ((table,),) = read(page([*cells([HEAD]), *pieces], grid(XS, [100.0, 120.0, 180.0])))
+    assert (len(table.rows), table.rows[1].cells[2]) == (2, "".join(note))
+
+
 def test_sentences_beside_each_other_stay_in_their_cells() -> None:
     lines = ["a sentence that runs", "as wide as the cell is", "and ends well below"]
     texts = [(75.0, 114.0, 10.0, "name"), (175.0, 114.0, 10.0, "price"), (275.0, 114.0, 10.0, "unit")]

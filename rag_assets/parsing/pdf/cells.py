@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import or_
 from statistics import median
 
 from rag_assets.contracts.content import Box
@@ -108,6 +109,9 @@ def split_band(
     spans = _spans(grid, band)
     texts = _at_heights(filled, heights)
     wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
+    is_broken = any(2 * len(own) >= len(heights) and _is_broken(own) for own in filled.values())
+    if is_broken and not open_rooms.issuperset(filled):
+        return []
     keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
     figures = {
         room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
@@ -117,7 +121,7 @@ def split_band(
         lists = _is_listed_over_rows(grid, spans, filled, figures, [_row_at(grid, band, at) for at in heights], texts)
     if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
         return []
-    merged = _merged(grid, spans, filled, widths, figures, len(heights))
+    merged = _merged(grid, spans, filled, widths, figures, heights) if lists or len(rows) > 1 else {}
     listed = {room: own for room, own in filled.items() if room not in merged}
     heights = _heights(listed)
     texts = _at_heights(listed, heights)
@@ -204,9 +208,10 @@ def _merged(
     filled: dict[int, list[Line]],
     widths: dict[int, float],
     figures: set[int],
-    count: int,
+    heights: Sequence[float],
 ) -> dict[int, str]:
-    """Texts of cells that span rows and hold one text: in their middle, or at their top before all figures.
+    """Texts of cells that belong to all rows inside theirs: in the middle of cells that span rows, at their top before
+    all figures, or a line before all figures in the middle of one ruled row's lines.
 
     Args:
         grid: The grid.
@@ -214,16 +219,20 @@ def _merged(
         filled: Lines of each cell that has any.
         widths: Width of each cell.
         figures: Cells of figures.
-        count: Heights of lines.
+        heights: Heights of lines.
     """
     merged = {}
     for room, own in filled.items():
         top, bottom = spans[room]
-        if bottom - top < 2 or _MERGED_LINES * len(own) > count or not _is_name(own):
+        if _MERGED_LINES * len(own) > len(heights) or not _is_name(own) or (bottom - top < 2 and len(own) > 1):
             continue
         above, below = own[0].box[1] - grid.ys[top], grid.ys[bottom] - own[-1].box[3]
         is_first = not any(set(row[: row.index(room)]) & figures for row in grid.rooms[top:bottom])
-        if abs(above - below) < 2 * own[0].size or (is_first and above < own[0].size):
+        if bottom - top < 2:
+            is_merged = is_first and abs(_middle(own[0]) - (heights[0] + heights[-1]) / 2) < own[0].size / 2
+        else:
+            is_merged = abs(above - below) < 2 * own[0].size or (is_first and above < own[0].size)
+        if is_merged:
             merged[room] = cell_text(own, widths[room]).replace("\u00ad", "-")
     return merged
 
@@ -297,6 +306,13 @@ def _lists_figures(
         return False
     beside = [at for at in texts for room in at if room in figures]
     return sum(len(at) > 1 for at in beside) >= _FIGURE_SHARE * len(beside)
+
+
+def _is_broken(lines: Sequence[Line]) -> bool:
+    """Whether all lines of a cell go on with the ones above, as those of a sentence do."""
+    broken = [bool(GOES_ON.search(above.text)) for above, _ in pairwise(lines)]
+    begun = [bool(GOING_ON.match(below.text)) for below in lines[1:]]
+    return any(broken) and all(map(or_, broken, begun))
 
 
 def _is_wrapped(lines: list[Line], width: float) -> bool:
