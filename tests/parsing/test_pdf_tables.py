@@ -180,6 +180,14 @@ def test_a_centred_row_above_others_is_a_header() -> None:
     assert (rows(table), table.header_row_count) == (texts, 1)
 
 
+def test_a_shaded_row_of_units_above_figures_is_a_header_too() -> None:
+    names = [("区分", "前期", "当期"), ("費目", "（千円）", "（百万円）")]
+    texts = [*names, ("売上", "10", "20"), ("費用", "5", "6"), ("利益", "5", "14")]
+    drawing = f"0.8 g 70 702 300 40 re f 0 g\n{grid(XS, [100.0 + 20 * n for n in range(6)])}"
+    ((table,),) = read(page(cells(texts, 100.0), drawing))
+    assert (rows(table), table.header_row_count) == (texts, 2)
+
+
 def test_a_title_block_on_top_of_a_table_is_a_table_of_its_own() -> None:
     """Its columns cross those below: the first cell is as wide as two of them, the last of them as two of its cells."""
     xs = [70.0, 130.0, 190.0, 250.0, 310.0, 370.0]

@@ -245,9 +245,10 @@ def _is_centred(grid: Grid, lines: dict[int, list[Line]], rows: Sequence[tuple[i
 def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:
     """Rows at the top of a table that are headers of its columns.
 
-    Rows set apart in bold type or by colour, where the others are not; else rows above the first that holds numbers;
-    else the first row where it names columns of figures or, of three columns and more, where it is full and no figure
-    stands in it among those of its column. A cell that spans rows or columns takes the rows along that it reaches over.
+    Rows set apart in bold type or by colour, where the others are not, to the first that is full, and full rows of
+    names below it above figures; else rows above the first that holds numbers; else the first row where it names
+    columns of figures or, of three columns and more, where it is full and no figure stands in it among those of its
+    column. A cell that spans rows or columns takes the rows along that it reaches over.
 
     Args:
         rows: Cells of each row.
@@ -258,8 +259,10 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
     numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
     if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
-        full = map(_is_full, rows, rooms or [()] * len(rows))
-        ends = (n for n, is_full in zip(range(1, leading), full, strict=False) if is_full or _is_listed(rows[n]))
+        full = list(map(_is_full, rows, rooms or [()] * len(rows)))
+        is_account = sum(map(_has_numbers, rows[leading:])) * 2 > len(rows) - leading
+        names = [is_account and own and not any(map(is_number, row)) for own, row in zip(full, rows, strict=True)]
+        ends = (n for n in range(1, leading) if (full[n - 1] and not names[n]) or _is_listed(rows[n]))
         count = next(ends, leading)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
         full = map(_is_full, rows[:numeric], rooms or [()] * len(rows))
