@@ -310,7 +310,7 @@ def test_a_name_of_listed_rows_stays_whole_whatever_it_is(names: list[str]) -> N
     )
     body = [("売上高", "800"), ("費用", "500"), ("利益", "300")]
     pieces = [
-        (left, 138.0 + 30 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175), (1, 275))
+        (left, 138.0 + 30 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175.0), (1, 275.0))
     ]
     name = [(75.0, 175.0 - 7 * len(names) + 14 * number, 10.0, text) for number, text in enumerate(names)]
     ((table,),) = read(page([*cells([HEAD]), *pieces, *name], drawing))
@@ -359,7 +359,7 @@ def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> No
 def test_a_name_in_the_middle_of_one_ruled_row_belongs_to_all_rows_inside_it() -> None:
     body = [("10:00", "開会"), ("11:00", "祝辞"), ("12:00", "休憩")]
     pieces = [
-        (left, 138.0 + 14 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175), (1, 275))
+        (left, 138.0 + 14 * row, 10.0, own[n]) for row, own in enumerate(body) for n, left in ((0, 175.0), (1, 275.0))
     ]
     name = (75.0, 152.0, 10.0, "第1日")
     ((table,),) = read(page([*cells([HEAD]), *pieces, name], grid(XS, [100.0, 120.0, 180.0])))
@@ -478,7 +478,7 @@ def test_an_account_of_many_empty_cells_is_a_table() -> None:
     texts = [
         (left, 114.0 + 20 * row, 10.0, text)
         for row, own in enumerate(body)
-        for left, text in zip((75, 475), own, strict=True)
+        for left, text in zip((75.0, 475.0), own, strict=True)
     ]
     ((table,),) = read(page(texts, grid(xs, [100.0 + 20 * number for number in range(5)])))
     assert rows(table) == body

@@ -265,7 +265,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         ends = (n for n in range(1, leading) if (full[n - 1] and not names[n]) or _is_listed(rows[n]))
         count = next(ends, leading)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
-        full = map(_is_full, rows[:numeric], rooms or [()] * len(rows))
+        full = list(map(_is_full, rows[:numeric], rooms or [()] * len(rows)))
         count = next((number for number, is_full in enumerate(full, 1) if is_full), numeric)
     elif numeric == 0 and _names_periods(rows):
         count = 1
