@@ -618,12 +618,17 @@ def test_a_long_word_in_katakana_must_stand_in_the_document() -> None:
         ("G280_MONEY_NEST/tables.xlsx", True),
         ("money_nests/tables.xlsx", False),
         ("other/tables.xlsx", False),
-        ("1.2.money_nest/tables.xlsx", False),
     ],
 )
 def test_an_identifier_that_names_a_folder_is_no_doubt(document: str, *, sure: bool) -> None:
     rows = "テーブル定義\n項目: 残高\nデータ型: 数値20桁"
     assert extracts([Ask("money_nestのテーブル定義の残高のデータ型")], [source(rows, 1, document)])[1] is sure
+
+
+@pytest.mark.parametrize(("document", "sure"), [("v1.2.3_tables.xlsx", True), ("v1.2.3.4_tables.xlsx", False)])
+def test_a_version_within_another_one_in_the_path_is_another(document: str, *, sure: bool) -> None:
+    rows = "テーブル定義\n項目: 残高\nデータ型: 数値20桁"
+    assert extracts([Ask("1.2.3のテーブル定義の残高のデータ型")], [source(rows, 1, document)])[1] is sure
 
 
 def test_empty_cells_keep_their_place() -> None:
