@@ -109,6 +109,7 @@ def split_bands(bands: list[Band]) -> list[list[Band]]:
 
 
 def _is_lone(band: Band) -> bool:
+    """Whether a row is one text over several columns."""
     return len(band.boxes) == len(band.text_boxes) == 1 and band.boxes[0].area.left < band.boxes[0].area.right
 
 
@@ -221,15 +222,13 @@ def titles_names(bands: Sequence[Band]) -> bool:
 
 def begin_with_title(bands: Sequence[Band]) -> bool:
     """Whether rows begin with a text over all columns, and no other row is such but one that goes on with it."""
-    left = min(box.area.left for band in bands for box in band.boxes)
-    right = max(box.area.right for band in bands for box in band.boxes)
+    whole = Area.around(box.area for band in bands for box in band.boxes)
 
-    def is_lone(band: Band) -> bool:
-        box = band.boxes[0]
-        across = len(band.boxes) == 1 and (box.area.left, box.area.right) == (left, right)
-        return across and bool(box.text) and box.area.top == band.top and box.area.bottom <= band.bottom
+    def is_across(band: Band) -> bool:
+        area = band.boxes[0].area
+        return _is_lone(band) and (area.left, area.right) == (whole.left, whole.right) and area.bottom <= band.bottom
 
-    if len(bands) < 2 or left == right or not is_lone(bands[0]) or any(map(is_lone, bands[2:])):
+    if len(bands) < 2 or not is_across(bands[0]) or any(map(is_across, bands[2:])):
         return False
     return any(len(band.text_boxes) > 1 for band in bands[1:3])
 
