@@ -15,12 +15,14 @@ from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
 from rag_assets.text.cells import cover
 from rag_assets.text.language import detect_language, split_sentences
-from rag_assets.text.plain import is_total, one_line
+from rag_assets.text.plain import announces, is_total, one_line
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _HEADING_CHARS = 80
+_LEAD_CHARS = 200  # of a paragraph that announces what follows it
+_LAST_CHARS = 80  # of it, in which it does
 _SHORT_CHARS = 30  # of a cell that names something
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
@@ -66,6 +68,8 @@ class _Unit:
     section: tuple[str, ...]
     header: str = ""
     is_heading: bool = False
+    leads_on: bool = False
+    in_table: bool = False
     cell_range: str | None = None
     box: Box | None = None
     tokens: int = 0
@@ -147,8 +151,16 @@ def _page_units(page: Page, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit
 
 
 def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
-    is_heading = block.kind is BlockKind.HEADING
-    unit = _Unit(block.text.strip(), index, block.section, "", is_heading, block.cell_range, block.box)
+    text, is_heading = block.text.strip(), block.kind is BlockKind.HEADING
+    unit = _Unit(
+        text,
+        index,
+        block.section,
+        is_heading=is_heading,
+        leads_on=len(text) <= _LEAD_CHARS and announces(text[-_LAST_CHARS:]),
+        cell_range=block.cell_range,
+        box=block.box,
+    )
     if not unit.text:
         return
     if tokenizer.count_tokens([unit.text])[0] <= budget:
@@ -159,7 +171,7 @@ def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> 
     counts = tokenizer.count_tokens(sentences)
     for sentence, count in zip(sentences, counts, strict=True):
         for piece in [sentence] if count <= budget else _cut(sentence, tokenizer, budget):
-            yield replace(unit, text=piece, is_heading=False)
+            yield replace(unit, text=piece, is_heading=False, leads_on=False)
 
 
 def _cut(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
@@ -193,7 +205,8 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     for row, text, group, count in zip(body, texts, groups, tokenizer.count_tokens(texts), strict=True):
         if not text:
             continue
-        unit = _Unit(text, index, block.section, header, False, row.cell_range, row.box or block.box)
+        box = row.box or block.box
+        unit = _Unit(text, index, block.section, header, in_table=True, cell_range=row.cell_range, box=box)
         if count > room:
             yield from _wide_row(unit, columns, row, tokenizer, budget)
         else:
@@ -311,23 +324,23 @@ def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
 
 
 def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Unit], int]) -> list[list[_Unit]]:
-    """Fill passages with units in order; a heading stays with what follows it, a new section starts a new passage once
-    the current one is half full.
+    """Fill passages with units in order; a heading, and what announces a list, stay with what follows them, and a new
+    section starts a new passage once the current one is half full.
     """
     groups: list[list[_Unit]] = []
     group: list[_Unit] = []
     for unit in units:
         ends_section = bool(group) and unit.is_heading and not group[-1].is_heading and _length(group) > budget // 2
         if group and (ends_section or _length([*group, unit]) > room(group[0])):
-            headings = _trailing_headings(group)
-            body = group[: len(group) - len(headings)]
+            leading = _leading_on(group)
+            body = group[: len(group) - len(leading)]
             groups.append(body)
-            same_part = not headings and body[-1].section == unit.section
-            group = [*(_tail(body, overlap) if same_part else []), *headings]
+            same_part = not leading and body[-1].section == unit.section
+            group = leading or (_tail(body, overlap) if same_part else [])
             above: list[_Unit] = []
             while group and _length([*group, unit]) > room(group[0]):
                 first = group.pop(0)
-                above += [first] if first.is_heading else []  # the others stand in the passage before as well
+                above += [first] if leading else []  # the others stand in the passage before as well
             if above:
                 groups.append(above)
         group.append(unit)
@@ -336,10 +349,10 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
     return groups
 
 
-def _trailing_headings(group: Sequence[_Unit]) -> list[_Unit]:
-    """Headings at the end of a group; none where it is nothing but headings."""
-    headings = list(takewhile(lambda unit: unit.is_heading, reversed(group)))[::-1]
-    return headings if len(headings) < len(group) else []
+def _leading_on(group: Sequence[_Unit]) -> list[_Unit]:
+    """Headings, and what announces a list, at the end of a group; none where it is nothing else."""
+    leading = list(takewhile(lambda unit: unit.is_heading or unit.leads_on, reversed(group)))[::-1]
+    return leading if len(leading) < len(group) else []
 
 
 def _tail(group: Sequence[_Unit], overlap: int) -> list[_Unit]:
@@ -365,10 +378,16 @@ def _length(group: Sequence[_Unit]) -> int:
 
 
 def _render(group: Sequence[_Unit]) -> str:
-    lines: list[str] = []
+    """The text of a passage: what is in it line by line, an empty one between tables."""
+    text = ""
+    before: _Unit | None = None
     for part in _parts(group):
-        lines += [part[0].header, group[0].group if part[0] is group[0] else "", *(unit.text for unit in part)]
-    return "\n".join(filter(None, lines))
+        first = part[0]
+        lines = [first.header, group[0].group if first is group[0] else "", *(unit.text for unit in part)]
+        are_two = before is not None and before.in_table and first.in_table and before.block_index != first.block_index
+        text += ("\n\n" if are_two else "\n") * bool(text) + "\n".join(filter(None, lines))
+        before = first
+    return text
 
 
 def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:

@@ -29,6 +29,16 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 
+_ANNOUNCES = re.compile(
+    r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$"
+    r"|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"(?:以下の|下記の?|次の)(?:\w|\s\d)|(?:以下|下記|次)に(?:掲げ|挙げ|定め|規定|示|よ)|\b(?:the following|these) \w",
+    re.IGNORECASE,
+)
+
 
 def printable(text: str) -> str:
     """Text of several lines in which what is not to be printed stands as escapes of Python."""
@@ -49,6 +59,11 @@ def one_line(text: object, most_chars: int | None = None) -> str:
     """A text with each run of white space as one blank; a longer one is cut and ends in an ellipsis."""
     line = " ".join(str(text).split())
     return line if most_chars is None or len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def announces(sentence: str, *, surely: bool = False) -> bool:
+    """Whether a sentence points to what follows (`次に掲げる者`); surely where that is all it does (`以下の通り。`)."""
+    return bool(_ANNOUNCES.search(sentence) or (not surely and _POINTS.search(sentence)))
 
 
 def is_total(cell: str) -> bool:

@@ -156,6 +156,22 @@ def test_a_heading_stays_with_what_follows_it() -> None:
     assert [chunk.text.splitlines()[0][:3] for chunk in found] == ["あああ", "2. "]
 
 
+def test_what_announces_a_list_stays_with_it() -> None:
+    filler, lead = paragraph("あ" * 60 + "。"), paragraph("第6条 管理者は、次の各号に定める帳簿を備える。")
+    items = [paragraph("(1) 図書原簿" + "い" * 30), paragraph("(2) 図書除籍簿")]
+    found = [chunk.text for chunk in chunks(filler, lead, *items)]
+    assert found == [filler.text, "\n".join([lead.text, *(item.text for item in items)])]
+
+
+def test_a_passage_tells_one_table_from_the_next() -> None:
+    first, second = (
+        table([["会議名", "日時"], ["第4回", "6月4日"]]),
+        table([["総指摘数", "8"], ["要修正", "2"]], headers=0),
+    )
+    [chunk] = chunks(first, second)
+    assert chunk.text == "会議名 | 日時\n第4回 | 6月4日\n\n総指摘数 | 8\n要修正 | 2"
+
+
 def test_a_passage_knows_the_heading_above_it_or_that_it_begins_with() -> None:
     first, second, third = chunks(
         paragraph("あ" * 70),

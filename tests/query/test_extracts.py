@@ -967,10 +967,72 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("マスタ管理メニューには何がありますか", True),
         ("マスタ管理とはどういうもの？", False),
         ("ログインしたものはどうなる？", False),
+        ("製品開発の5工程", True),
+        ("重点的に発信するテーマは何ですか。3つとも知りたい。", True),
+        ("2つの画面のうち、先に開くのはどちら？", False),
+        ("備え付ける帳簿の種類", True),
+        ("現状の課題として挙がっているのは？", True),
+        ("Which three background maps can be selected?", True),
+        ("Which three of them is open?", False),
     ],
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
     assert asks_for_several(question) is several
+
+
+@pytest.mark.parametrize(
+    ("text", "list_text"),
+    [
+        (
+            "（区分）\n第4条 図書は、次に掲げる区分に分ける。\n(1) 備品 一年以上使う図書\n(2) 消耗品 その他の図書",
+            "(1) 備品",
+        ),
+        ("本会の財源は以下による。\n- 年会費・入会金\n- 協賛金・寄付金", "- 年会費・入会金 - 協賛金・寄付金"),
+        (
+            "以下のテーマから選択。\nA．「ワンオペ」でもラクに\nB.「省エネ」は地球のため",
+            "A．「ワンオペ」でもラクに B.「省エネ」",
+        ),
+        (
+            "原因は大きく2点ある。\n1点目は開始が遅れたことである。\n2点目は運用しなかったことである。",
+            "1点目は開始が遅れた",
+        ),
+        (
+            "The rules of the contest.\nA rubric will be used focusing on:\n◦ creativity\n◦ simplicity",
+            "◦ creativity ◦ simplicity",
+        ),
+    ],
+)
+def test_what_is_announced_goes_with_what_announces_it(text: str, list_text: str) -> None:
+    assert any(list_text in each.text for each in statements(text) if each.kind == "list")
+
+
+def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
+    text = (
+        "6.2 Evaluation\n1. A standardized rubric system will be used focusing on:\n◦ creativity\n◦ simplicity\n"
+        "2. Teams must provide documents that explain their work.\n3. They must be short and clear to the judges."
+    )
+    lists = [each.lines for each in statements(text) if each.kind == "list"]
+    assert [lines[0] for lines in lists] == [
+        "1. A standardized rubric system will be used focusing on:",
+        "6.2 Evaluation",
+    ]
+    assert lists[0][1:] == ("◦ creativity", "◦ simplicity")
+    assert len(lists[1]) == 6
+
+
+def test_a_sentence_that_counts_what_follows_is_stated_as_well() -> None:
+    sentence = "認証方式は、記憶による認証と所有物による認証の2つに大別することができる。"
+    found = statements(f"{sentence}\n(1) 記憶による認証は暗証番号を使う。\n(2) 所有物による認証は鍵を使う。")
+    assert [each.kind for each in found if sentence in each.text] == ["sentence", "list"]
+
+
+def test_the_rows_of_the_next_table_have_no_header_of_the_one_before() -> None:
+    rows = {
+        each.text: each
+        for each in statements("会議名 | 日時 | 場所\n第4回 | 6月4日 | 会議室\n\n総指摘件数 | | 8\n要修正 | | 2")
+    }
+    assert rows["第4回 | 6月4日 | 会議室"].cells[0] == ("会議名", "第4回")
+    assert {header for header, _ in rows["総指摘件数 | | 8"].cells} == {""}
 
 
 def test_equal_rows_of_two_groups_are_told_apart() -> None:

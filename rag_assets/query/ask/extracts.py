@@ -236,8 +236,9 @@ def extracts(
         if best and len(asks) < 2:
             first = _completed(best[0])
             best = [first, *(each for each in best[1:] if not _is_said_by(first, each))]
+        best = [_continued(each, sources) for each in best]
         if asked.wanted.several:
-            best = _without_repeated([_continued(each, sources) for each in best])
+            best = _without_repeated(best)
         for each in listed_rows or best[: max(0, most)]:
             said.setdefault((each.source.document_id, _text(each.statement, asked)), (each, asked))
     documents = {document for document, _ in said}

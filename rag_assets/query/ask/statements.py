@@ -19,7 +19,7 @@ from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
-from rag_assets.text.plain import is_total, one_line
+from rag_assets.text.plain import announces, is_total, one_line
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS, SPACELESS
 
 STATEMENT_CHARS = 300
@@ -32,6 +32,7 @@ _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
+_BETWEEN_TABLES = "\n\n"  # in a passage
 _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
 )
@@ -45,13 +46,7 @@ _CLOSES = re.compile("[）」』)]")
 QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
-_ANNOUNCES = re.compile(
-    r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
-    re.IGNORECASE,
-)
-_POINTS = re.compile(
-    r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE
-)  # to items, where they follow
+_COUNTS = re.compile(r"(?:\d|[一二三四五六七八九])(?:つ|点|種類|通り|段階)(?:の|に|が?あ)")  # and may name all
 _POINTS_TO_ROWS = re.compile(
     r"(?:以下|下記|次)の?(?:表|者|通り|とおり|もの|各)|下表|\b(?:following|table below)\b", re.IGNORECASE
 )
@@ -67,9 +62,11 @@ _LEAST_ENTRIES = 4
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _SUBSECTION = re.compile(r"\d+[.．]\d|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
+_BULLETS = "・•●○◦■□◆◇▪‣►▶➢✓*-"
 ITEM = re.compile(
-    rf"^(?:[・•●○■◆▪‣*-]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
-    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S))\s*"
+    rf"^(?:[{_BULLETS}]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
+    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S)|[A-Z][.．)）](?!\w?[.．])"
+    r"|(?:\d{1,2}|[一二三四五六七八九])[つ点]目)\s*"
 )
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _LEAST_STEPS = 3
@@ -90,7 +87,6 @@ _REMARK = re.compile(r"\W*(?:備\s?考|補\s?足|注記|特記事項|メモ|コ�
 _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
-_BULLETS = "・•●○■◆▪‣*-"
 _DIGITS = re.compile(r"\d+")
 _KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
@@ -215,16 +211,29 @@ class _StatementReader:
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
+    outer: tuple[str, list[str]] | None = None  # the list within which the one gathered is announced, by an item
     is_step: bool = False  # the line that is read
     following: tuple[str, str] = ("", "")  # the lines after it
 
     def read(self, text: str) -> Iterator[Statement]:
+        for part in text.split(_BETWEEN_TABLES):
+            self._end_table()
+            yield from self._read(part)
+        yield from self._closed_record()
+        yield from self._closed_list()
+
+    def _end_table(self) -> None:
+        self.header, self.widest, self.group, self.above = (), 0, "", ()
+
+    def _read(self, text: str) -> Iterator[Statement]:
         lines = [together(one_line(line)) for line in text.splitlines()]
         lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
         lines = list(_join_open_lines(_without_contents(lines)))
         steps = _steps(lines)
         for place, (line, *following) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
             self.following, self.is_step = (following[0], following[1]), place in steps
+            if self.outer is not None and counts_on(self.lead, line):
+                yield from self._closed_inner()
             pair = _PAIR.match(line) if not _is_row(line) else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
@@ -244,8 +253,6 @@ class _StatementReader:
                 yield from self._heading(line)
             else:
                 yield from self._prose(line)
-        yield from self._closed_record()
-        yield from self._closed_list()
 
     @property
     def _context(self) -> str:
@@ -255,13 +262,27 @@ class _StatementReader:
         items = any(map(ITEM.match, self.following)) or (
             _POINTS_TO_ROWS.search(sentence) and _is_row(self.following[0])
         )
-        return bool((_POINTS.search(sentence) and items) or _ANNOUNCES.search(sentence))
+        return bool(_leads_on(sentence) and items) or announces(sentence, surely=True)
+
+    def _nests(self, line: str) -> bool:
+        """Whether an item is followed by items of its own."""
+        following = self.following[0]
+        return bool(ITEM.match(line) and ITEM.match(following)) and not counts_on(line, following)
 
     def _gather(self, line: str) -> None:
-        if self.lead and sum(map(len, self.gathered)) + len(line) <= _LIST_CHARS:
-            self.gathered.append(line)
+        for lead, lines in ((self.lead, self.gathered), self.outer or ("", [])):
+            if lead and sum(map(len, lines)) + len(line) <= _LIST_CHARS:
+                lines.append(line)
+
+    def _closed_inner(self) -> Iterator[Statement]:
+        """Close the list that an item of another one announces, which goes on."""
+        if self.outer is not None:
+            (lead, gathered), self.outer = self.outer, None
+            yield from self._closed_list()
+            self.lead, self.gathered = lead, gathered
 
     def _closed_list(self) -> Iterator[Statement]:
+        yield from self._closed_inner()
         if self.lead and self.gathered:
             lines = (self.lead, *self.gathered)
             yield Statement(" ".join(lines), StatementKind.LIST, self._context, lines=lines)
@@ -331,10 +352,10 @@ class _StatementReader:
         return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()
 
     def _heading(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest, self.group, self.above = (), 0, "", ()
+        self._end_table()
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
         heads = self._heads_next(line, item=item) and not is_step
-        if self.lead and not heads and (self.gathered or _announces(self.lead) or is_step or not item):
+        if self.lead and not heads and (self.gathered or announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
             yield from self._closed_list()
@@ -351,28 +372,33 @@ class _StatementReader:
         )
 
     def _prose(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest, self.item, self.group, self.above = (), 0, "", "", ()
-        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
+        self._end_table()
+        self.item = ""
+        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _leads_on(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         elif (
             len(self.gathered) == 1 and _NUMBERED.match(self.lead) and all(map(_is_title, (self.lead, *self.gathered)))
         ):
             self.lead, self.gathered = self.gathered[0], []  # two headings, the inner of which heads the text
         parts = _parts(line)
-        at = next((place for place in range(len(parts))[-2:] if self._announced(parts[place])), len(parts))
-        announces = at < len(parts)
-        leads_on = not self.gathered and _announces(self.lead) and ITEM.match(self.following[0]) is not None
-        if self.lead and (ITEM.match(line) or leads_on):
+        at = next((place for place in range(len(parts))[-3:] if self._announced(parts[place])), len(parts))
+        is_lead = at < len(parts)
+        leads_on = not self.gathered and announces(self.lead) and ITEM.match(self.following[0]) is not None
+        if self.lead and is_lead and self._nests(line):
+            self._gather(line)
+            self.outer, self.lead, self.gathered = (self.lead, self.gathered), line, []
+        elif self.lead and (ITEM.match(line) or leads_on):
             self._gather(line)
         else:
-            if not self.gathered and not announces:
+            if not self.gathered and not is_lead:
                 self._gather(line)
-            above = "" if self.gathered or not announces else self.lead
+            above = "" if self.gathered or not is_lead else self.lead
             self.lead = "" if above else self.lead
             yield from self._closed_list()
-            if announces:
+            if is_lead:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
-        for part, following in chain(pairwise([*parts[:at], ""]), pairwise([*parts[at + 1 :], ""])):
+        stated = at if is_lead and announces(parts[at]) else len(parts)
+        for part, following in chain(pairwise([*parts[:stated], ""]), pairwise([*parts[stated + 1 :], ""])):
             if QUESTION.search(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
@@ -457,9 +483,9 @@ def _step(line: str) -> int:
     return int(step[1]) if step and _is_heading(line) else 0
 
 
-def _announces(sentence: str) -> bool:
-    """Whether a sentence points to what follows it."""
-    return bool(_ANNOUNCES.search(sentence) or _POINTS.search(sentence))
+def _leads_on(sentence: str) -> bool:
+    """Whether a sentence points to what follows it, or counts what may."""
+    return announces(sentence) or _COUNTS.search(sentence) is not None
 
 
 def _is_row(line: str) -> bool:
@@ -477,7 +503,7 @@ def _is_heading(line: str) -> bool:
 def _is_title(line: str) -> bool:
     """Whether a short line may name a section: it is no item, and has no colon, row or sentence."""
     return len(line) <= _HEADING_CHARS and not (
-        ITEM.match(line) or _NO_TITLE.search(line) or _is_row(line) or _announces(line)
+        ITEM.match(line) or _NO_TITLE.search(line) or _is_row(line) or announces(line)
     )
 
 

@@ -53,8 +53,14 @@ _SPELLED_FIGURE = re.compile(
 )
 _SEVERAL_ASKED = re.compile(
     r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b|happens\b)"
-    r"\w*[^\Wsiu]s\b|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )list\b|\ball\b|\bboth\b|\bcompare",
+    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
+    r"(?!is\b|was\b|does\b|has\b|happens\b)\w*[^\Wsiu]s\b"
+    r"|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )(?:list|name the)\b"
+    r"|\ball\b|\bboth\b|\bcompare"
+    r"|(?<![\d.])(?:[2-9２-９]|[二三四五六七八九])(?:つ|点|項目|種類|タイプ|工程|層|段階|要素|条件|観点|[か箇]所)"
+    r"(?:$|とも|と?は|を|って|の(?![^、。]{0,10}(?:うち|中|いず))|[?？。（(])"
+    r"|(?:種類|選択肢|メンバー|内訳|カテゴリー?|順番|形式)(?:は|って|を|$)|(?:として|に)(?:挙[がげ]|選べ)|何が(?:あ|選|挙|並)"
+    r"|もの(?:は[?？。]?$|を教|$)|どんなもの",
     re.IGNORECASE,
 )
 _LINK_ASKED = re.compile(
