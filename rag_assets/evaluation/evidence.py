@@ -18,7 +18,7 @@ from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, PAGES
 from rag_assets.evaluation.metrics import Piece
 from rag_assets.evaluation.questions import LIST_TYPE, Evidence, Question
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.cells import parse_range
+from rag_assets.text.cells import parse_area
 
 _LEAST_PART = 0.5  # of a quote that two passages share out, which one of them holds, at least
 _NOT_COMPARED = re.compile(r"[\s|｜\",;]+")  # white space, and what parts cells
@@ -277,14 +277,8 @@ def _longest_part(quote: str, text: str) -> float:
 
 def _overlaps(cells: str, cell_range: str | None) -> bool:
     """Whether two areas of a sheet share a row and a column; not where one is unknown."""
-    if not cells or not cell_range:
-        return False
-    try:
-        top, left, bottom, right = parse_range(cells)
-    except ValueError:  # a person wrote it
-        return False
-    other_top, other_left, other_bottom, other_right = parse_range(cell_range)
-    return top <= other_bottom and other_top <= bottom and left <= other_right and other_left <= right
+    area, other = parse_area(cells), parse_area(cell_range)
+    return area is not None and other is not None and area.meets(other)
 
 
 def _pieces(

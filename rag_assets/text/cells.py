@@ -1,16 +1,12 @@
-"""Cells of a sheet: references in A1 notation, as `B4` and `B4:F20`, whose rows and columns count from 1; and the areas
-that they name, which count from 0.
-"""
+"""Cells of a sheet: references in A1 notation, as `B4` and `B4:F20`, and the areas that they name, from 0."""
 
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 MAXIMUM_ROWS, MAXIMUM_COLUMNS = 1 << 20, 1 << 14
-_CELL = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
-_REFERENCE = re.compile(r"([A-Z]+)([0-9]+)(?::([A-Z]+)([0-9]+))?")
-
-CellBox = tuple[int, int, int, int]  # first row, first column, last row, last column
+_CELL = r"\$?([A-Za-z]{1,4})\$?([0-9]{1,9})"
+_REFERENCE = re.compile(f"{_CELL}(?::{_CELL})?")
 
 
 def column_letters(column: int) -> str:
@@ -34,29 +30,6 @@ def format_range(first_row: int, first_column: int, last_row: int, last_column: 
     """A range in A1 notation; a single cell without colon."""
     first, last = f"{column_letters(first_column)}{first_row}", f"{column_letters(last_column)}{last_row}"
     return first if first == last else f"{first}:{last}"
-
-
-def parse_range(text: str) -> CellBox:
-    """First row, first column, last row, last column of a range.
-
-    Raises:
-        ValueError: The text is no range in A1 notation.
-    """
-    match = _REFERENCE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"expected a cell range such as B4:F20, found {text!r}")
-    first_column, first_row = column_number(match[1]), int(match[2])
-    last_column, last_row = (column_number(match[3]), int(match[4])) if match[3] else (first_column, first_row)
-    return first_row, first_column, last_row, last_column
-
-
-def cover(ranges: Iterable[str]) -> str | None:
-    """Smallest range that covers all given ones, or None for none."""
-    boxes = [parse_range(text) for text in ranges]
-    if not boxes:
-        return None
-    first_rows, first_columns, last_rows, last_columns = zip(*boxes, strict=True)
-    return format_range(min(first_rows), min(first_columns), max(last_rows), max(last_columns))
 
 
 class Area(NamedTuple):
@@ -87,25 +60,32 @@ class Area(NamedTuple):
         """Whether a cell lies in it."""
         return self.top <= row <= self.bottom and self.left <= column <= self.right
 
+    def meets(self, other: "Area") -> bool:
+        """Whether both have a cell in common."""
+        return self.top <= other.bottom and other.top <= self.bottom and self.shares_columns(other)
+
     def shares_columns(self, other: "Area") -> bool:
         """Whether another area reaches into its columns."""
         return self.left <= other.right and other.left <= self.right
 
 
-def parse_area(reference: str) -> Area | None:
-    """Read `B4` or `B4:F20`; None where it is neither or lies outside a sheet."""
-    first, _, last = reference.strip().partition(":")
-    start, end = parse_cell(first), parse_cell(last or first)
-    if start is None or end is None:
-        return None
-    (top, bottom), (left, right) = sorted((start[0], end[0])), sorted((start[1], end[1]))
-    return Area(top, left, bottom, right)
+def cover(references: Iterable[str]) -> str | None:
+    """Smallest range that covers all given ones, or None for none."""
+    areas = [area for text in references if (area := parse_area(text))]
+    return Area.around(areas).label if areas else None
 
 
-def parse_cell(reference: str) -> tuple[int, int] | None:
-    """Row and column from 0 of a cell; None where the text names none or it lies outside a sheet."""
-    match = _CELL.match(reference)
+def parse_area(reference: str | None) -> Area | None:
+    """Read `B4` or `B4:F20`; None for anything else."""
+    match = _REFERENCE.fullmatch((reference or "").strip())
     if match is None:
         return None
-    column, row = column_number(match.group(1).upper()), int(match.group(2))
-    return (row - 1, column - 1) if 0 < row <= MAXIMUM_ROWS and column <= MAXIMUM_COLUMNS else None
+    columns = sorted(column_number(letters.upper()) - 1 for letters in (match[1], match[3] or match[1]))
+    rows = sorted(int(number) - 1 for number in (match[2], match[4] or match[2]))
+    return Area(rows[0], columns[0], rows[1], columns[1]) if rows[0] >= 0 else None
+
+
+def parse_sheet_area(reference: str | None) -> Area | None:
+    """Read `B4` or `B4:F20`; None where it is neither or lies outside a sheet."""
+    area = parse_area(reference)
+    return area if area is not None and area.bottom < MAXIMUM_ROWS and area.right < MAXIMUM_COLUMNS else None

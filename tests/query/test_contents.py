@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.contents.graph import GraphContents
 from rag_assets.query.contents.pages import (
-    CellArea,
     PageBlock,
     blocks_in_parts,
-    parse_area,
     shown_blocks,
     spanning_cells,
 )
 from rag_assets.store.lake import Lake
+from rag_assets.text.cells import Area, parse_area
 
 Spans = list[list[tuple[str, int, int]]]
 
@@ -82,7 +81,7 @@ def stored(rows: list[list[str]], block_index: int = 0, top: int = 1) -> dict[st
 
 
 def column(number: int) -> str:
-    return str(CellArea(1, number, 1, number))[:-1]
+    return Area(0, number - 1, 0, number - 1).label[:-1]
 
 
 def cell_count(blocks: Sequence[PageBlock]) -> int:
@@ -152,7 +151,9 @@ def test_every_cell_is_shown_once_with_its_own_text(rows: list[list[str]], heade
     [("B4:F20", "B4:F20"), ("b4", "B4"), ("$AA$1:AB2", "AA1:AB2"), ("F20:B4", "B4:F20"), ("XFD1048576", "XFD1048576")],
 )
 def test_cells_are_read_as_they_are_written(text: str, shown: str) -> None:
-    assert str(parse_area(text)) == shown
+    area = parse_area(text)
+    assert area is not None
+    assert area.label == shown
 
 
 @pytest.mark.parametrize("text", [None, "", "4B", "B4:", "B4:F20:G1", "B" * 9 + "1", "\u0661B"])

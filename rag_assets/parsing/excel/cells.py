@@ -23,7 +23,7 @@ from rag_assets.text.cells import (
     column_letters,
     column_number,
     parse_area,
-    parse_cell,
+    parse_sheet_area,
 )
 from rag_assets.text.plain import one_line
 
@@ -92,7 +92,7 @@ class SheetCells:
 
 def block_area(block: Block) -> Area:
     """The cells that a block stands in; the first cell for a block without a place."""
-    return parse_area(block.cell_range or "") or Area(0, 0, 0, 0)
+    return parse_area(block.cell_range) or Area(0, 0, 0, 0)
 
 
 class _SheetReader:
@@ -151,10 +151,10 @@ class _SheetReader:
         letters = reference.rstrip("0123456789")
         column = self.column_numbers.get(letters)
         if column is None:
-            position = parse_cell(f"{letters}1")
-            if position is None:
+            area = parse_sheet_area(f"{letters}1")
+            if area is None:
                 return following
-            column = self.column_numbers[letters] = position[1]
+            column = self.column_numbers[letters] = area.left
         return column
 
     def _text(self, cell: etree._Element, code: str, column: int) -> str:
@@ -217,7 +217,7 @@ class _SheetReader:
         parts = {local_name(child): "".join(map(str, child.itertext())) for child in reversed(element)}
         formula = parts.get("formula1", "").strip()
         ranges = parts.get("sqref", element.get("sqref") or "")
-        areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
+        areas = [area for reference in ranges.split() if (area := parse_sheet_area(reference)) is not None]
         if not formula or not areas:
             return
         if formula not in self.choices and len(self.choices) >= _MAXIMUM_CHOICES:
@@ -266,7 +266,7 @@ def read_sheet(workbook: Workbook, part: str, maximum_cells: int) -> SheetCells:
             case "row":
                 reader.read_row(element)
             case "mergeCell":
-                area = parse_area(element.get("ref") or "")
+                area = parse_sheet_area(element.get("ref"))
                 if area is not None and area.cells > 1:
                     merges.append(area)
             case "col":
@@ -336,7 +336,7 @@ def _append_links(texts: Texts, links: list[tuple[str, str]]) -> None:
             rows_by_column.setdefault(column, []).append(row)
     columns = sorted(rows_by_column)
     for target, reference in links:
-        area = parse_area(reference)
+        area = parse_sheet_area(reference)
         if area is None:
             continue
         places = []

@@ -13,7 +13,7 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area, read_sheet
 from rag_assets.parsing.excel.workbook import Workbook, clean_text, rich_text
-from rag_assets.text.cells import Area, column_letters, cover, parse_area
+from rag_assets.text.cells import Area, column_letters, cover, parse_sheet_area
 from rag_assets.text.plain import one_line
 
 _LIST_VALUES = 1_000  # many more than are shown of a list whose values stand in cells
@@ -49,7 +49,7 @@ def comment_blocks(archive: Archive, relations: Iterable[Relation], people: Mapp
     for relation in relations:
         if relation.kind == "threadedComment":
             texts.update(_threads(archive, relation.target, people))
-    areas = [(parse_area(reference), text) for reference, text in texts.items()]
+    areas = [(parse_sheet_area(reference), text) for reference, text in texts.items()]
     return [Block(BlockKind.NOTE, text, cell_range=area.label) for area, text in areas if text and area is not None]
 
 
@@ -99,7 +99,7 @@ class ListReader:
         """Values that a formula names, with their place; none where it names no range."""
         formula = formula.removeprefix("=")
         other, _, reference = self._workbook.names.get(formula, formula).rpartition("!")
-        area = parse_area(reference)
+        area = parse_sheet_area(reference)
         if area is None:
             return [], ""
         name = other.strip("'").replace("''", "'")

@@ -36,13 +36,13 @@ from rag_assets.query.contents.pages import (
     PassagePlace,
     as_box,
     blocks_in_parts,
-    parse_area,
     shown_blocks,
 )
 from rag_assets.query.filters import check_known
 from rag_assets.query.stored import StoredTables, once
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot
+from rag_assets.text.cells import parse_area
 
 ROW_LIMIT = 2000  # rows of the tables of a page that are given where no number is named
 

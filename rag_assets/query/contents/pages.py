@@ -4,47 +4,17 @@ Stored tables hold a merged value in each cell that it spans; here it is told ba
 tables (`rag_assets.query.contents.contents`), and markup.
 """
 
-import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from operator import eq
 from typing import Any
 
-from rag_assets.text.cells import column_number, format_range
+from rag_assets.text.cells import Area, parse_area
 
-_RANGE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Za-z]{1,3})\$?([0-9]{1,7}))?")
 CELL_LIMIT = 100_000  # cells of one answer, at most
 _PART_CELLS = 20_000  # of a long table that is given in parts
 _WORDS = 4  # characters from which equal neighbours in the body of a table are one value, not several marks or numbers
-
-
-@dataclass(frozen=True)
-class CellArea:
-    """Cells of a sheet, first and last row and column included, from 1."""
-
-    top: int
-    left: int
-    bottom: int
-    right: int
-
-    def meets(self, other: "CellArea") -> bool:
-        """Whether both have a cell in common."""
-        rows = self.top <= other.bottom and other.top <= self.bottom
-        return rows and self.left <= other.right and other.left <= self.right
-
-    def __str__(self) -> str:
-        return format_range(self.top, self.left, self.bottom, self.right)
-
-
-def parse_area(text: str | None) -> CellArea | None:
-    """Read cells as in `B4:F20` or `B4`; None for anything else."""
-    found = _RANGE.fullmatch((text or "").strip())
-    if found is None:
-        return None
-    left, right = (column_number(letters.upper()) for letters in (found[1], found[3] or found[1]))
-    top, bottom = int(found[2]), int(found[4] or found[2])
-    return CellArea(min(top, bottom), min(left, right), max(top, bottom), max(left, right))
 
 
 @dataclass(frozen=True)
@@ -179,7 +149,7 @@ class PageContents:
 
 
 def shown_blocks(
-    rows: Sequence[Mapping[str, Any]], row_limit: int, focus: CellArea | None, cell_limit: int = CELL_LIMIT
+    rows: Sequence[Mapping[str, Any]], row_limit: int, focus: Area | None, cell_limit: int = CELL_LIMIT
 ) -> tuple[tuple[PageBlock, ...], bool]:
     """Blocks as they are shown.
 
@@ -229,7 +199,7 @@ def as_box(value: Sequence[float] | None) -> tuple[float, ...] | None:
 
 
 def _window(
-    rows: Sequence[Mapping[str, Any]], headers: int, limit: int, focus: CellArea | None, room: int
+    rows: Sequence[Mapping[str, Any]], headers: int, limit: int, focus: Area | None, room: int
 ) -> tuple[int, int]:
     """First row of the body that is given, and the one after the last; for rows in focus beyond the limit."""
     count = len(rows)
@@ -346,10 +316,10 @@ def _is_one(text: str, *, header: bool) -> bool:
 
 
 def _covered(
-    areas: Sequence[CellArea | None], rows: Sequence[Sequence[str]], top: int, left: int, width: int, height: int
+    areas: Sequence[Area | None], rows: Sequence[Sequence[str]], top: int, left: int, width: int, height: int
 ) -> str | None:
     """Cells of the sheet under a cell, where the rows have a column for each cell of their area."""
     first, last = areas[top], areas[top + height - 1]
     if first is None or last is None or first.right - first.left + 1 != len(rows[top]):
         return None
-    return str(CellArea(first.top, first.left + left, last.bottom, first.left + left + width - 1))
+    return Area(first.top, first.left + left, last.bottom, first.left + left + width - 1).label

@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, quote, unquote
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.contents.contents import Contents, DocumentEntry
-from rag_assets.query.contents.pages import CellArea, PageBlock, PageContents, parse_area
+from rag_assets.query.contents.pages import PageBlock, PageContents
 from rag_assets.serve.mcp.schemas import TextBlock
+from rag_assets.text.cells import Area, parse_area
 from rag_assets.text.plain import one_line
 
 _LINE_CHARS = 4000  # longer lines are given in pieces
@@ -43,7 +44,7 @@ class PageText:
 
 
 @lru_cache(maxsize=4)
-def page_lines(contents: Contents, document_id: str, page_number: int, area: CellArea | None = None) -> PageText | None:
+def page_lines(contents: Contents, document_id: str, page_number: int, area: Area | None = None) -> PageText | None:
     """A page as lines, see `lines_of`; None where there is no such page. It is kept for the parts that are read next.
 
     Raises:
@@ -56,7 +57,7 @@ def page_lines(contents: Contents, document_id: str, page_number: int, area: Cel
     return PageText(replace(page, blocks=()), tuple(lines_of(blocks, area)))
 
 
-def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Iterator[PageLine]:
+def lines_of(blocks: Iterable[PageBlock], area: Area | None = None) -> Iterator[PageLine]:
     """The lines of a page in reading order.
 
     Args:
@@ -103,7 +104,7 @@ def part_of(lines: Sequence[PageLine], start: int, most_chars: int) -> tuple[lis
     return blocks, stop
 
 
-def _block_lines(block: PageBlock, area: CellArea | None, *, first: bool) -> Iterator[PageLine]:
+def _block_lines(block: PageBlock, area: Area | None, *, first: bool) -> Iterator[PageLine]:
     """Lines of a block, or of a part of a table: headers stand in the first part that has any line."""
     bare = replace(block, rows=())
     if not block.rows:
@@ -118,7 +119,7 @@ def _block_lines(block: PageBlock, area: CellArea | None, *, first: bool) -> Ite
             yield from (PageLine(bare, piece, row.header) for piece in _pieces(text))
 
 
-def _meets(cell_range: str | None, area: CellArea | None) -> bool:
+def _meets(cell_range: str | None, area: Area | None) -> bool:
     if area is None:
         return True
     own = parse_area(cell_range)
@@ -141,7 +142,7 @@ def _row_texts(block: PageBlock) -> Iterator[str]:
             if cell.row_span > 1 and not row.header:
                 spanning[cell.column_index] = texts[cell.column_index], cell.row_span - 1
         text, area = " | ".join(texts).rstrip(" |"), parse_area(row.cell_range)
-        yield f"{area.top}: {text}" if area else text
+        yield f"{area.top + 1}: {text}" if area else text
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -19,7 +19,6 @@ from rag_assets.query.ask.answers import Answer, Answered, EvidenceFound, TextPi
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.contents.contents import DocumentFilter
 from rag_assets.query.contents.graph import CommunityContents
-from rag_assets.query.contents.pages import parse_area
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.results import Citation, adapter_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX
@@ -29,6 +28,7 @@ from rag_assets.serve.mcp.pages import PageAddress, page_lines, part_of
 from rag_assets.serve.requests import Form, levels_of, turns_of
 from rag_assets.serve.service import Service
 from rag_assets.serve.sql.reader import sql_tables
+from rag_assets.text.cells import parse_area
 
 _RESULT_CHARS = 40_000  # of a whole result as JSON, about
 _PASSAGE_CHARS = 4000

@@ -18,13 +18,14 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.page_images import PageImages
-from rag_assets.query.contents.pages import PageBlock, parse_area, shown_blocks
+from rag_assets.query.contents.pages import PageBlock, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.serve.mcp.pages import PageAddress, lines_of, list_pages, parse_address, part_of, read_page_text
 from rag_assets.serve.mcp.server import create_server
 from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
+from rag_assets.text.cells import parse_area
 
 
 def table(rows: list[list[str]], top: int = 4) -> PageBlock:

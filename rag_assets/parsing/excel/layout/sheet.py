@@ -71,7 +71,7 @@ def _column_lefts(block: Block, texts: Texts) -> list[int] | None:
     """Sheet columns of a table's columns, taken from a row that fills them all; None where no row does."""
     width = len(block.rows[0].cells)
     for row in block.rows:
-        area = parse_area(row.cell_range or "")
+        area = parse_area(row.cell_range)
         if area is None:
             continue
         shown = {column: text for column, text in texts.get(area.top, {}).items() if area.left <= column <= area.right}
