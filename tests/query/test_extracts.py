@@ -23,10 +23,11 @@ from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
-from rag_assets.query.ask.extracts import Ask, listed
+from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.statements import statements
 from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Citation, Hit
+from rag_assets.query.search.composite import Ask
 
 _scorers: list[AnswerScorer] = []
 

@@ -41,7 +41,7 @@ from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
-from rag_assets.query.ask.extracts import Ask, extracts, listed
+from rag_assets.query.ask.extracts import extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -64,7 +64,7 @@ from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, redu
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
-from rag_assets.query.search.composite import parts_of
+from rag_assets.query.search.composite import Ask, parts_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
@@ -300,7 +300,7 @@ class Asking:
         history = retrieval.parameters.history
         context = " ".join(referred(retrieval.question, history))
         earlier = history[-1].question if context else ""
-        asks = [Ask(part.text, f"{part.context} {context}".strip(), part.name) for part, _ in parts]
+        asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
         hits = _in_turn(retrieval.hits, *(found for _, found in parts))
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)

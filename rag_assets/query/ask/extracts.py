@@ -40,6 +40,7 @@ from rag_assets.query.ask.statements import (
 )
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
 from rag_assets.query.results import FoundQuestion
+from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, kind_of, query_terms, shares_held
 from rag_assets.text.language import is_japanese
@@ -184,23 +185,6 @@ class _WeightedQuestion:
             return True
         terms = _terms(end)
         return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What is asked: a question, or a part of one.
-
-    Attributes:
-        text: The question.
-        context: Keywords of what stands before it and may be referred to.
-        name: Of things that are compared, the one that it asks of.
-        earlier: The question before it, where it refers to that.
-    """
-
-    text: str
-    context: str = ""
-    name: str = ""
-    earlier: str = ""
 
 
 def extracts(

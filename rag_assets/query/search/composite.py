@@ -40,18 +40,20 @@ _CLAUSE_END = re.compile(
 
 
 @dataclass(frozen=True)
-class QuestionPart:
-    """A part of a question.
+class Ask:
+    """A question, or a part of one.
 
     Attributes:
-        text: The part, as a question.
-        context: What the clauses before it name, which it may refer to.
+        text: It, as a question.
+        context: Keywords of what stands before it, which it may refer to.
         name: Of things that are compared, the one that it asks of.
+        earlier: The question before it, where it refers to that.
     """
 
     text: str
     context: str = ""
     name: str = ""
+    earlier: str = ""
 
     @property
     def searched(self) -> str:
@@ -59,7 +61,7 @@ class QuestionPart:
         return f"{self.text} {self.context}".strip()
 
 
-def parts_of(question: str) -> tuple[QuestionPart, ...]:
+def parts_of(question: str) -> tuple[Ask, ...]:
     """The parts of a question, at most three; none where it asks for one thing."""
     if len(question) > _READ_CHARS:
         return ()
@@ -69,9 +71,9 @@ def parts_of(question: str) -> tuple[QuestionPart, ...]:
             if pair is not None and not all(map(_AMOUNT.match, pair.group("first", "second"))):
                 start, end = pair.span()
                 names = pair.group("first", "second")
-                return tuple(QuestionPart(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
+                return tuple(Ask(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
     clauses = [each.strip() for each in _CLAUSE_END.split(question) if content_words(keywords(each))]
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()
     context = keywords(clauses[0])
-    return (QuestionPart(clauses[0]), *(QuestionPart(each, context) for each in clauses[1:_MOST]))
+    return (Ask(clauses[0]), *(Ask(each, context) for each in clauses[1:_MOST]))
