@@ -17,7 +17,6 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from rag_assets.contracts.generation import Completion, JsonValue, Message, Outc
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import FILE_SUMMARIES
 from rag_assets.enrich.documents import Document, load_documents, stated_title
+from rag_assets.enrich.facets.extraction import Profile
 from rag_assets.enrich.facets.taxonomy import NAME, Facet, Taxonomy, Value, taxonomy_text
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.enrich.summaries.boilerplate import line_key
@@ -57,23 +57,6 @@ _COMMON = frozenset(
         *("追加", "対象", "定義"),
     )
 )
-
-
-@dataclass(frozen=True)
-class _Described:
-    """A document with what tells it from others.
-
-    Attributes:
-        title: The title that it states, or an empty text: the name of a file is none.
-        headings: Its title, names of pages and headings; those of covers and the like are left out.
-        lines: Other lines of the same pages, from the beginning.
-    """
-
-    title: str
-    summary: str
-    language: str
-    headings: tuple[str, ...]
-    lines: tuple[str, ...]
 
 
 def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_values: int) -> str:
@@ -129,7 +112,7 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
     return sorted(groups, key=lambda group: (-len(group), group[0]))
 
 
-def _documents(lake: Lake) -> list[_Described]:
+def _documents(lake: Lake) -> list[Profile]:
     found = {}
     for shard in lake.latest(FILE_SUMMARIES):
         rows = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
@@ -139,7 +122,8 @@ def _documents(lake: Lake) -> list[_Described]:
     return [found[name] for name in sorted(found)]
 
 
-def _described(document: Document, summary: str) -> _Described:
+def _described(document: Document, summary: str) -> Profile:
+    """A document with what tells it from others: a title that is the name of its file, and covers, are left out."""
     title = stated_title(document.document_id, document.title)
     headings, lines = [title], list[str]()
     for page in document.pages:
@@ -147,10 +131,10 @@ def _described(document: Document, summary: str) -> _Described:
             found = outline(page.blocks)
             headings += [page.name or "", *found.headings]
             lines += [*found.columns, *found.sentences]
-    return _Described(title, summary, document.language, tuple(headings[:_LINES]), tuple(lines[:_LINES]))
+    return Profile(title, summary, tuple(headings[:_LINES]), tuple(lines[:_LINES]), document.language)
 
 
-def _groups(documents: Sequence[_Described], embedder: Embedder, most: int) -> list[list[int]]:
+def _groups(documents: Sequence[Profile], embedder: Embedder, most: int) -> list[list[int]]:
     if len(documents) < _LEAST_DOCUMENTS:
         return [list(range(len(documents)))]
     vectors = embedder.embed([each.summary for each in documents], EmbeddingKind.PASSAGE).astype(np.float64)
@@ -194,7 +178,7 @@ def _silhouette(vectors: NDArray[np.float64], labels: NDArray[np.int64], centres
     return float(np.where(sizes[labels] > 1, (nearest - own) / spread, 0.0).mean())
 
 
-def _distinguishing(documents: Sequence[_Described], groups: Sequence[Sequence[int]]) -> list[list[str]]:
+def _distinguishing(documents: Sequence[Profile], groups: Sequence[Sequence[int]]) -> list[list[str]]:
     """For each cluster the terms that most of its documents and few others hold, best first."""
     holders: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
@@ -257,7 +241,7 @@ def _by_terms(index: int, terms: Sequence[str], language: str) -> Value:
 
 def _named(
     model: LanguageModel,
-    documents: Sequence[_Described],
+    documents: Sequence[Profile],
     groups: Sequence[Sequence[int]],
     terms: Sequence[Sequence[str]],
     values: Sequence[Value],
@@ -277,7 +261,7 @@ def _named(
     return named
 
 
-def _request(members: Sequence[_Described], terms: Sequence[str], others: Sequence[str], language: str) -> Request:
+def _request(members: Sequence[Profile], terms: Sequence[str], others: Sequence[str], language: str) -> Request:
     prompt = load_prompt(NAME_STEP, language)
     told = [": ".join(filter(None, (each.title, each.summary))) for each in members]
     text = cut_to_tokens("\n".join(f"- {each}" for each in told), _EXAMPLE_TOKENS)
