@@ -75,20 +75,6 @@ class EntityOptions:
     merges_csv: Path | None = None
 
 
-@dataclass(frozen=True)
-class EntityUpdate:
-    """What the step did.
-
-    Attributes:
-        merge_count: Names that were taken for others.
-    """
-
-    written: int
-    entity_count: int
-    relationship_count: int
-    merge_count: int
-
-
 def entity_id(name_key: str) -> str:
     """Id of the entity that stands under a folded name."""
     return digest(name_key)[:_ID_DIGITS]
@@ -122,13 +108,14 @@ def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedde
     return digest(code, mentions, decided, *facts)
 
 
-def update_entities(
-    lake: Lake, model: LanguageModel, embedder: Embedder | None, options: EntityOptions
-) -> EntityUpdate:
+def update_entities(lake: Lake, model: LanguageModel, embedder: Embedder | None, options: EntityOptions) -> int:
     """Make the entities and relationships those of the stored mentions; nothing is written where nothing changed.
 
     A model that does not write leaves it to rules and to a choice of sentences; without an embedder, spelling variants
     are taken by rule alone.
+
+    Returns:
+        Tables that were written.
 
     Raises:
         ModelError: A model cannot be used any longer; nothing is written.
@@ -136,8 +123,7 @@ def update_entities(
     """
     wanted = wanted_entities(lake, options, model.name, embedder.name if embedder else "")
     if all(settled(lake.inputs(table, WHOLE)) == {WHOLE: wanted} for table in ENTITY_TABLES):
-        counts = [lake.row_count(table, WHOLE) for table in ENTITY_TABLES]
-        return EntityUpdate(0, counts[0], counts[1], counts[2])
+        return 0
     import duckdb
 
     chars = options.description_chars
@@ -170,7 +156,7 @@ def update_entities(
     for table, rows, missing in tables:
         inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
         written += lake.write(table, WHOLE, pa.Table.from_pylist(rows, table.schema), inputs).written
-    return EntityUpdate(written, len(entities), len(relationships), len(merges))
+    return written
 
 
 _NAMES = """
