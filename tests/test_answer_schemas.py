@@ -69,7 +69,7 @@ def queries() -> Iterator[Request]:
     for language, question in (("en", "Who orders?"), ("ja", "注文するのは誰ですか")):
         asked, selection = (
             AskedQuestion(question, language),
-            Selection("kind=order", ("kind=order",), ("order",), "", "en", 1),
+            Selection("kind=order", ("kind=order",), ("order",), "", 1),
         )
         yield reader.passages_request(question, (), (), "", 100, language)
         yield reader.questions_request(question, (), (), (), 100, language)

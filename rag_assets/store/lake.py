@@ -8,7 +8,6 @@ What stays out: which versions readers see (`rag_assets.store.snapshots`), and h
 
 import hashlib
 import json
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +33,6 @@ WHOLE = "all"  # the one shard, and the one input, of a table that is made as a 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
 _LOST_NAME = re.compile(r"([0-9]{8,})\.lost")  # a version whose file was damaged: its number is not given again
-_log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
 

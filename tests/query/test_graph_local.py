@@ -78,7 +78,7 @@ def test_a_reader_is_given_the_neighbourhood_within_the_budget(
     entities = np.zeros(4)
     entities[built.entity_positions["mira kovacs"]] = 0.6
     entities[built.entity_positions["zagreb"]] = 0.3
-    walk = Walk({}, entities, np.zeros(7))
+    walk = Walk(entities, np.zeros(7))
     hits = graph.search(QUESTION, "graph_local", 7).hits
     found = local_context(stored, built, walk, hits, 2000)
     assert [line.split(" | ")[1] for line in found.entities] == ["Mira Kovacs", "Zagreb"]

@@ -94,7 +94,6 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(r"[¥￥$€]?\s?\d")
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
-_NOTHING = re.compile(r"^[-－‐ー―—\s]*$")
 _ENDS = (
     re.compile(r"(?= \| )|(?<=[。！？；])"),
     re.compile(r"(?<=[、，)）」』])|(?=\s)"),

@@ -14,7 +14,6 @@ that of its name; passages are scored by `hybrid`, not by vectors alone, and onl
 import re
 import time
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,15 +55,13 @@ _FIRST_QUESTION_WORD = re.compile(
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a walk started and where it led.
+    """Where a walk led.
 
     Attributes:
-        seeds: Weight of each entity at which walks start, by position, the heaviest first.
         entities: Score of each entity.
         passages: Score of each passage.
     """
 
-    seeds: Mapping[int, float]
     entities: NDArray[np.float64]
     passages: NDArray[np.float64]
 
@@ -135,7 +132,7 @@ def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder)
     for position, weight in seeds.items():
         reset[len(graph.chunk_ids) + position] = weight
     scores = graph.personalized_pagerank(reset) if reset.any() else reset
-    walk = Walk(seeds, scores[len(graph.chunk_ids) :], scores[: len(graph.chunk_ids)])
+    walk = Walk(scores[len(graph.chunk_ids) :], scores[: len(graph.chunk_ids)])
     sizes = f"{len(graph.chunk_ids)} passages, {len(graph.entity_ids)} entities, {graph.edge_count} edges"
     names = [f"neighbour {graph.entity_names[each]}" for each in walk.nearest_entities(_SHOWN) if each not in seeds]
     trace.add("walk", began, int((walk.passages > 0).sum()), texts=(sizes, *names))

@@ -21,7 +21,6 @@ class Selection:
         facets: The values, each as `facet=value`.
         key_terms: Terms that set its questions apart, best first.
         text: Summary of its questions and answers.
-        language: Language of the summary.
         question_count: Questions that it is made from.
     """
 
@@ -29,7 +28,6 @@ class Selection:
     facets: tuple[str, ...]
     key_terms: tuple[str, ...]
     text: str
-    language: str
     question_count: int
 
 
@@ -50,14 +48,13 @@ class Knowledge:
         Raises:
             StoreError: A file is gone.
         """
-        columns = ["selection", "facets", "key_terms", "text", "language", "question_count"]
+        columns = ["selection", "facets", "key_terms", "text", "question_count"]
         found = [
             Selection(
                 row["selection"],
                 tuple(row["facets"]),
                 tuple(row["key_terms"]),
                 row["text"],
-                row["language"],
                 row["question_count"],
             )
             for row in self._stored.read(META_KNOWLEDGE, columns).to_pylist()
