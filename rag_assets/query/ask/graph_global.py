@@ -9,8 +9,9 @@ Source: D. Edge and others, From local to global: a GraphRAG approach to query-f
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,8 @@ from rag_assets.query.search.passages import CANDIDATES, search_both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+_Item = TypeVar("_Item")
 
 MAP_STEP = "map_reports"
 REDUCE_STEP = "reduce_answers"
@@ -98,16 +101,21 @@ def pack_reports(reports: Sequence[ReportText], context_tokens: int, seed: int) 
     """Reports in random order, in groups of at most so many tokens; one that is longer by itself is cut."""
     shuffled = sorted(reports, key=lambda each: each.community_id)
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
-    groups: list[list[ReportText]] = []
+    cut = [replace(report, text=cut_to_tokens(report.text, context_tokens)) for report in shuffled]
+    return in_groups(cut, context_tokens, lambda report: estimate_tokens(report.text) + 1)
+
+
+def in_groups(items: Iterable[_Item], tokens: int, length: Callable[[_Item], int]) -> list[list[_Item]]:
+    """Items in groups of at most so many tokens; one that is longer by itself is a group."""
+    groups: list[list[_Item]] = []
     room = 0
-    for report in shuffled:
-        cut = replace(report, text=cut_to_tokens(report.text, context_tokens))
-        length = estimate_tokens(cut.text) + 1
-        if not groups or length > room:
+    for item in items:
+        needed = length(item)
+        if not groups or needed > room:
             groups.append([])
-            room = context_tokens
-        groups[-1].append(cut)
-        room -= length
+            room = tokens
+        groups[-1].append(item)
+        room -= needed
     return groups
 
 

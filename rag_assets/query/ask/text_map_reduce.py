@@ -11,9 +11,8 @@ source texts. Deviation: sentences carry citations from the passages through to 
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from rag_assets.contracts.generation import Completion, JsonValue, Request
 from rag_assets.contracts.ports import LanguageModel
@@ -21,14 +20,12 @@ from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import Draft, drafts_of
 from rag_assets.query.ask.evidence import sources_text
-from rag_assets.query.ask.graph_global import HELPFULNESS
+from rag_assets.query.ask.graph_global import HELPFULNESS, in_groups
 from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.text.tokens import estimate_tokens
-
-Item = TypeVar("Item")
 
 MAP_STEP = "map_passages"
 REDUCE_STEP = "reduce_passages"
@@ -78,7 +75,7 @@ def read_all(
     """
     sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
     room, max_tokens = options.room_tokens(model, question), options.written_tokens(model)
-    groups = _packed(sources, room, lambda source: sources_text([source]))
+    groups = in_groups(sources, room, lambda source: estimate_tokens(sources_text([source])) + 2)
     requests = [_map_request(question, group, max_tokens) for group in groups]
     answers = {each.request.content_sha256: each for each in model.generate(requests)}
     rated: list[tuple[int, int, list[Draft]]] = []
@@ -104,25 +101,12 @@ def reduce_request(
         The request, and the sentences for which there was no room.
     """
     room = options.room_tokens(model, question)
-    taken = _packed(drafts, room, lambda draft: json.dumps(_finding(draft), ensure_ascii=False))[0]
-    lines = "\n".join(json.dumps(_finding(draft), ensure_ascii=False) for draft in taken)
+    written = [json.dumps(_finding(draft), ensure_ascii=False) for draft in drafts]
+    taken = in_groups(written, room, lambda line: estimate_tokens(line) + 2)[0]
+    lines = "\n".join(taken)
     values = {"findings": fenced(lines, "findings"), **question.fenced()}
     request = sentences_request(REDUCE_STEP, question.language, values, options.written_tokens(model))
     return request, len(drafts) - len(taken)
-
-
-def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> list[list[Item]]:
-    """Items in groups of at most so many tokens; one that is longer by itself is a group."""
-    groups: list[list[Item]] = []
-    room = 0
-    for item in items:
-        length = estimate_tokens(text(item)) + 2
-        if not groups or length > room:
-            groups.append([])
-            room = tokens
-        groups[-1].append(item)
-        room -= length
-    return groups
 
 
 def _map_request(question: AskedQuestion, group: Sequence[Source], max_tokens: int) -> Request:
