@@ -30,6 +30,26 @@ Begin = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[Records]]]] 
 
 
 @dataclass
+class TextUpdate:
+    """What became of the texts of a table that is made as a whole.
+
+    Attributes:
+        written: Files written.
+        rewritten: Texts that were written, or written anew.
+        removed: Texts that are gone, as what they were on.
+        stand_ins: Texts that the model was asked for and the extractive algorithm wrote.
+        removed_references: References to records that do not exist, taken out of the texts that were written.
+    """
+
+    written: int = 0
+    rewritten: int = 0
+    kept: int = 0
+    removed: int = 0
+    stand_ins: int = 0
+    removed_references: int = 0
+
+
+@dataclass
 class _Shard:
     """A shard under way."""
 

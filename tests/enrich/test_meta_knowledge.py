@@ -26,11 +26,11 @@ from rag_assets.enrich.knowledge.extraction import (
 )
 from rag_assets.enrich.knowledge.tables import (
     KnowledgeOptions,
-    KnowledgeUpdate,
     knowledge_dialogue,
     question_parts,
     update_meta_knowledge,
 )
+from rag_assets.enrich.written import TextUpdate
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake
@@ -55,7 +55,7 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def update(lake: Lake, model: Any = None, options: KnowledgeOptions = OPTIONS) -> KnowledgeUpdate:
+def update(lake: Lake, model: Any = None, options: KnowledgeOptions = OPTIONS) -> TextUpdate:
     return update_meta_knowledge(lake, model or ExtractiveModel(), options, TAXONOMY, ignore)
 
 

@@ -23,8 +23,9 @@ from scripted_model import ScriptedModel
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CLAIMS, COMMUNITIES, COMMUNITY_REPORTS, ENTITIES
+from rag_assets.enrich.written import TextUpdate
 from rag_assets.graph.communities.tables import load_communities, update_communities
-from rag_assets.graph.reports.tables import STEP, ReportOptions, ReportUpdate, update_reports
+from rag_assets.graph.reports.tables import STEP, ReportOptions, update_reports
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.prompts import LANGUAGES, load_prompt
 from rag_assets.models.structured import StructuredModel
@@ -42,7 +43,7 @@ def index(lake: Lake, edges: list[Edge], described: Mapping[str, str] | None = N
     update_communities(lake, leiden_options(maximum_size=6))
 
 
-def report(lake: Lake, model: ScriptedModel | None = None, options: ReportOptions = OPTIONS) -> ReportUpdate:
+def report(lake: Lake, model: ScriptedModel | None = None, options: ReportOptions = OPTIONS) -> TextUpdate:
     return update_reports(lake, StructuredModel(model) if model else ExtractiveModel(), options, silent)
 
 
@@ -73,7 +74,7 @@ def test_every_community_but_single_entities_has_a_report(lake: Lake) -> None:
     update = update_reports(lake, ExtractiveModel(), OPTIONS, lambda done, total: seen.append((done, total)))
     communities = {each.community_id: each for each in load_communities(lake)}
     assert {name for name, each in communities.items() if len(each.members) > 1} == stored(lake).keys()
-    assert update == ReportUpdate(written=1, rewritten=len(communities) - 1)
+    assert update == TextUpdate(written=1, rewritten=len(communities) - 1)
     assert seen == [(done, len(communities) - 1) for done in range(1, len(communities))]
     assert sorted(each.level for each in communities.values()) == [0] * 6 + [1] * 20
     for name, row in stored(lake).items():
@@ -90,7 +91,7 @@ def test_small_communities_may_be_left_out(lake: Lake) -> None:
 def test_nothing_changed_nothing_written(lake: Lake) -> None:
     report(lake)
     rows = stored(lake)
-    assert report(lake) == ReportUpdate(kept=len(rows))
+    assert report(lake) == TextUpdate(kept=len(rows))
     assert lake.latest(COMMUNITY_REPORTS) == {WHOLE: 1}
 
 

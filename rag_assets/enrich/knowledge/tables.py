@@ -30,7 +30,7 @@ from rag_assets.enrich.knowledge.extraction import (
     key_terms,
     select,
 )
-from rag_assets.enrich.written import Progress, table_inputs
+from rag_assets.enrich.written import Progress, TextUpdate, table_inputs
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.records import Record, rows
@@ -74,23 +74,6 @@ class KnowledgeOptions:
     remove_duplicates: bool
 
 
-@dataclass
-class KnowledgeUpdate:
-    """What became of the summaries.
-
-    Attributes:
-        rewritten: Summaries that were written, or written anew.
-        removed: Selections that are no longer in use.
-        stand_ins: Summaries that the model was asked for and the extractive algorithm wrote.
-    """
-
-    written: int = 0
-    rewritten: int = 0
-    kept: int = 0
-    removed: int = 0
-    stand_ins: int = 0
-
-
 def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> str:
     """What the meta knowledge is to be computed from: all questions, facet values and (where used) clusters."""
     tables = [SYNTHETIC_QA, DOCUMENT_FACETS, *([QUESTION_CLUSTERS] if options.remove_duplicates else [])]
@@ -99,7 +82,7 @@ def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> 
 
 def update_meta_knowledge(
     lake: Lake, model: LanguageModel, options: KnowledgeOptions, taxonomy: Taxonomy, progress: Progress
-) -> KnowledgeUpdate:
+) -> TextUpdate:
     """Bring the summaries in step with the questions; nothing is written where nothing changed.
 
     A summary that the model could not write is composed by the extractive algorithm; where it failed for reasons that
@@ -110,7 +93,7 @@ def update_meta_knowledge(
             answers.
     """
     key = wanted_knowledge(lake, options, model.name)
-    update = KnowledgeUpdate()
+    update = TextUpdate()
     if settled(lake.inputs(META_KNOWLEDGE, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(META_KNOWLEDGE, WHOLE)
         return update

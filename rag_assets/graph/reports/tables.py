@@ -26,7 +26,7 @@ from rag_assets.contracts.tables import (
     ENTITY_MERGES,
     RELATIONSHIPS,
 )
-from rag_assets.enrich.written import Progress
+from rag_assets.enrich.written import Progress, TextUpdate
 from rag_assets.graph.communities.tables import Community, by_level, load_communities, rows_digest
 from rag_assets.graph.reports.context import (
     Claim,
@@ -93,26 +93,7 @@ class ReportOptions:
         return ReportOptions(max(_LEAST_TOKENS, min(self.context_tokens, room)), report_tokens, self.minimum_size)
 
 
-@dataclass
-class ReportUpdate:
-    """What became of the reports.
-
-    Attributes:
-        rewritten: Reports that were written, or written anew.
-        removed: Reports that are gone, their content with them.
-        stand_ins: Reports that the model was asked for and the extractive algorithm wrote.
-        removed_references: References to records that do not exist, taken out of the reports that were written.
-    """
-
-    written: int = 0
-    rewritten: int = 0
-    kept: int = 0
-    removed: int = 0
-    stand_ins: int = 0
-    removed_references: int = 0
-
-
-def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, progress: Progress) -> ReportUpdate:
+def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, progress: Progress) -> TextUpdate:
     """Bring the reports in step with the communities, from the finest level to the coarsest.
 
     A report that the model could not write is composed by the extractive algorithm; where it failed for reasons that
@@ -127,7 +108,7 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
     fitted = options.fitted(model.context_tokens, model.output_tokens) if model.generative else options
     written_with = digest(code_fingerprint(f"{__name__}:update_reports"), model.name, *astuple(fitted))
     key = digest(written_with, graph.digest)
-    update = ReportUpdate()
+    update = TextUpdate()
     if settled(lake.inputs(COMMUNITY_REPORTS, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(COMMUNITY_REPORTS, WHOLE)
         return update
@@ -216,7 +197,7 @@ class _Writer:
     options: ReportOptions
     written_with: str
     stored: Mapping[str, Record]
-    update: ReportUpdate
+    update: TextUpdate
     missing: Missing = field(default_factory=Missing)
 
     def task(self, graph: _Graph, community: Community) -> _Task:
