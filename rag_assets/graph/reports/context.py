@@ -30,7 +30,7 @@ RELATIONSHIPS = "Relationships"
 _MOST_IDS = 5
 _MORE = "+more"
 # also with the full-width signs that a model may put into Japanese text
-_REFERENCE = re.compile(r"(\s*)[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
+REFERENCE = re.compile(r"(\s*)[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
 _RECORDS = re.compile(r"([^\W\d_]+)\s*[(（]([^()（）]*)[)）]")
 _BETWEEN_IDS = re.compile(r"[\s,;，、；]+")
 
@@ -363,9 +363,9 @@ def reference(entities: Collection[int], relationships: Collection[int] = ()) ->
 def cited(text: str) -> Records:
     """The records that a text refers to."""
     found: dict[str, set[int]] = {ENTITIES: set(), RELATIONSHIPS: set()}
-    for match in _REFERENCE.finditer(text):
+    for match in REFERENCE.finditer(text):
         for kind, ids in _RECORDS.findall(match[2]):
-            found.get(_kind(kind), set()).update(int(each) for each in _BETWEEN_IDS.split(ids) if each.isdecimal())
+            found.get(_kind(kind), set()).update(map(int, re.findall(r"\d{1,9}", ids)))
     return Records(frozenset(found[ENTITIES]), frozenset(found[RELATIONSHIPS]))
 
 
@@ -401,7 +401,7 @@ def check_references(text: str, existing: Records) -> tuple[str, int]:
         parts = [f"{kind} ({_listed(numbers, more=kind in more)})" for kind, numbers in valid.items() if numbers]
         return f"{match[1]}[Data: {'; '.join(parts)}]" if parts else ""
 
-    mended_text = _REFERENCE.sub(mended, text)
+    mended_text = REFERENCE.sub(mended, text)
     return mended_text, removed
 
 

@@ -11,11 +11,12 @@ whether it is true of it; a text in another language than the passages is hardly
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rag_assets.contracts.tables import ENTITIES, RELATIONSHIPS
+from rag_assets.graph.reports.context import REFERENCE, Records, cited
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.extracts import quote_for
 from rag_assets.query.ask.quotes import stands_in, unfounded
@@ -23,8 +24,6 @@ from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.folding import content_terms, content_words, held_share
 
-_REFERENCE = re.compile(r"[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
-_RECORDS = re.compile(r"([^\W\d_]+)\s*[(（]([^()（）]*)[)）]")
 _PASSAGES = 2  # of a statement
 _CANDIDATES = 30  # passages of a statement that are looked at
 _HELD = 0.5  # share of a statement's content words that the cited passages hold together, from which it is supported
@@ -38,14 +37,12 @@ class ReferringStatement:
     Attributes:
         text: The text, reference included.
         said: The text alone.
-        entities: Numbers of entities that it refers to.
-        relationships: Numbers of relationships that it refers to.
+        records: What it refers to.
     """
 
     text: str
     said: str
-    entities: frozenset[int]
-    relationships: frozenset[int]
+    records: Records = field(default_factory=Records)
 
 
 def referring_statements(text: str) -> list[ReferringStatement]:
@@ -53,16 +50,16 @@ def referring_statements(text: str) -> list[ReferringStatement]:
     found: list[ReferringStatement] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         start = 0
-        for match in _REFERENCE.finditer(line):
+        for match in REFERENCE.finditer(line):
             said = line[start : match.start()].strip()
             if not said.strip(" .。、,;") and found:
                 found[-1] = _with_reference(found[-1], match)
             else:
-                found.append(_with_reference(ReferringStatement(said, said, frozenset(), frozenset()), match))
+                found.append(_with_reference(ReferringStatement(said, said), match))
             start = match.end()
         rest = line[start:].strip()
         if rest.strip(" .。、,;"):
-            found.append(ReferringStatement(rest, rest, frozenset(), frozenset()))
+            found.append(ReferringStatement(rest, rest))
     return found
 
 
@@ -96,10 +93,10 @@ def cited_sentences(
     for statement, chunk_ids in found:
         words = content_words(statement.said)
         shares = {chunk_id: held_share(words, terms[chunk_id]) for chunk_id in chunk_ids if chunk_id in sources}
-        cited = sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:_PASSAGES]
-        grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in cited))) >= _HELD
+        nearest = sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:_PASSAGES]
+        grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in nearest))) >= _HELD
         citations, texts = [], []
-        for chunk_id in cited:
+        for chunk_id in nearest:
             source = sources[chunk_id]
             number = numbered.setdefault(chunk_id, replace(source, number=len(numbered) + 1)).number
             quote = quote_for(statement.said, source)
@@ -112,15 +109,8 @@ def cited_sentences(
 
 def _with_reference(statement: ReferringStatement, reference: re.Match[str]) -> ReferringStatement:
     """A statement with a further reference behind it."""
-    numbers: dict[str, set[int]] = {}
-    for kind, listed in _RECORDS.findall(reference[1]):
-        numbers.setdefault(kind.lower(), set()).update(int(number) for number in re.findall(r"\d{1,9}", listed))
-    return ReferringStatement(
-        f"{statement.text} {reference[0]}",
-        statement.said,
-        statement.entities | numbers.get("entities", set()),
-        statement.relationships | numbers.get("relationships", set()),
-    )
+    found = reference[0].lstrip()
+    return ReferringStatement(f"{statement.text} {found}", statement.said, statement.records | cited(found))
 
 
 def _passages(
@@ -130,9 +120,9 @@ def _passages(
     graph: PassageGraph,
 ) -> tuple[str, ...]:
     counts = np.zeros(len(graph.chunk_ids))
-    for number in statement.entities & entities.keys():
+    for number in statement.records.entities & entities.keys():
         counts += _naming(entities[number], graph)
-    for number in statement.relationships & ends.keys():
+    for number in statement.records.relationships & ends.keys():
         source, target = (_naming(end, graph) for end in ends[number])
         counts += 2 * source * target if (source * target).any() else source + target
     order = np.argsort(-counts, kind="stable")[:_CANDIDATES]
