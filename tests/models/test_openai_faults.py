@@ -230,7 +230,9 @@ def test_a_quotation_in_escapes_is_noticed(server: ScriptedServer) -> None:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
+        ({}, None),
         ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "0"}, 0.0),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "soon"}, None),
