@@ -6,8 +6,13 @@ SELECT
     b.cell_range,
     len(b.rows) - b.header_row_count AS row_count,
     len(b.rows[1].cells) AS column_count,
-    list_aggregate(list_distinct(flatten(list_transform(b.rows[1:b.header_row_count], lambda r: r.cells))), 'string_agg', ', ')
-        AS header_cells,
+    array_to_string(
+        list_transform(
+            list_filter(flatten(list_transform(b.rows[1:b.header_row_count], lambda r: r.cells)), lambda cell: cell <> ''),
+            lambda cell: trim(regexp_replace(cell, '\s+', ' ', 'g'))
+        ),
+        ', '
+    ) AS header_cells,
     b.section
 FROM blocks AS b
 JOIN pages AS p USING (page_id)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
+from rag_assets.cli.searching import _most_telling
 
 TOKEN = """# アクセストークン
 
@@ -51,6 +52,17 @@ def test_search_prints_the_documented_json(knowledge_base: tuple[Path, Path], mo
     assert hit.keys() >= {"rank", "score", "document_id", "page_number", "page_name", "chunk_id", "text", "citation"}
     assert (hit["rank"], hit["document_id"]) == (1, "specs/token.md")
     assert "3600" in hit["text"]
+
+
+def test_what_is_shown_of_a_hit_are_its_most_telling_lines() -> None:
+    lines = [
+        *(f"第{number}条 総則を定める。" for number in range(1, 9)),
+        "第9条 休暇の付与日数は10日とする。",
+        "第10条 附則",
+    ]
+    assert _most_telling(lines, "休暇の付与日数") == 3
+    assert _most_telling(lines, "無関係") == 0
+    assert _most_telling([], "休暇") == 0
 
 
 def test_another_mode_may_follow_a_rewritten_query(knowledge_base: tuple[Path, Path]) -> None:
@@ -214,11 +226,13 @@ def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple
         assert {"index"} & {*arguments} or not progress
 
 
-def test_tables_print_text_as_it_is(knowledge_base: tuple[Path, Path]) -> None:
-    long = "長" * 300
-    result = run(knowledge_base, "sql", f"SELECT ':smile: [bold]x[/bold]' AS a, '{long}' AS b")
+def test_tables_print_text_as_it_is_and_the_beginning_of_a_long_one(knowledge_base: tuple[Path, Path]) -> None:
+    query = f"SELECT ':smile: [bold]x[/bold]' AS a, '{'長' * 200}' AS b, '{'大' * 201}' AS c"
+    result = run(knowledge_base, "sql", query)
     assert ":smile: [bold]x[/bold]" in result.output
-    assert long in result.output
+    assert "長" * 200 in result.output
+    assert f"{'大' * 199}…" in result.output
+    assert "大" * 201 in run(knowledge_base, "sql", query, "--json").output
 
 
 @pytest.mark.parametrize("query", ["", "SELEC", "SELECT * FROM\nnowhere"])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit
+_CELL_CHARS = 200  # of a table of SQL
 
 
 class _ModeNames(click.ParamType[str]):
@@ -177,10 +178,24 @@ def _print_hits(result: "SearchResult") -> None:
     for hit in result.hits:
         say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
         lines = [line for line in hit.text.splitlines() if line.strip()]
-        for line in lines[:_LINES]:
-            say(f"   {line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}")
-        if len(lines) > _LINES:
-            say("   …")
+        first = _most_telling(lines, result.query)
+        shown = [_beginning(line, _LINE_CHARS) for line in lines[first : first + _LINES]]
+        for line in (["…"] if first else []) + shown + (["…"] if first + _LINES < len(lines) else []):
+            say(f"   {line}")
+
+
+def _most_telling(lines: Sequence[str], query: str) -> int:
+    """The first of the lines shown: those that hold most of the terms of a query."""
+    from rag_assets.text.folding import content_terms
+
+    terms = content_terms(query)
+    held = [terms & content_terms(line) for line in lines]
+    places = range(max(1, len(lines) - _LINES + 1))
+    return max(places, key=lambda place: (len(set().union(*held[place : place + _LINES])), -place))
+
+
+def _beginning(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 @click.command()
@@ -296,7 +311,10 @@ def sql(
     as_csv: bool,
     raw: bool,
 ) -> None:
-    """Run a DuckDB QUERY over the published tables and the views of sql/."""
+    """Run a DuckDB QUERY over the published tables and the views of sql/.
+
+    A table shows the beginning of long texts; --json and --csv print all of them.
+    """
     if (query is None) == (query_file is None):
         raise click.UsageError("give either QUERY or --file", ctx=context)
     if as_json and as_csv:
@@ -323,4 +341,7 @@ def sql(
     elif as_csv:
         print_csv(columns, rows, raw=raw)
     else:
-        print_table(columns, rows)
+        print_table(
+            columns,
+            [[value if value is None else _beginning(str(value), _CELL_CHARS) for value in row] for row in rows],
+        )

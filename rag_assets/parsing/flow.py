@@ -19,7 +19,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _SOFT_HYPHENS = ("\u00ad", "\u0002", "\ufffe")
 _UNTITLED = re.compile(
     r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|無題.*|\(?anonymous\)?|title|タイトル|[\W\d_]*"
-    r"|powerpoint.?(presentation|プレゼンテーション)?|プレゼンテーション\d*|スライド ?\d*|slide ?\d*|book\d*|sheet\d*"
+    r"|(powerpoint|pptxgenjs).?(presentation|プレゼンテーション)?|プレゼンテーション\d*|スライド ?\d*|slide ?\d*"
+    r"|book\d*|sheet\d*"
     r"|microsoft (word|excel|powerpoint) -.*"
     r"|.*\.(docx?|pptx?|xlsx?|pdf|dvi|indd|ai|tex|graffle|jtd|qxd|odt|txt|html?))$",
     re.IGNORECASE,
@@ -33,6 +34,11 @@ _LINKED_FILE = re.compile(
     rf"\.({'|'.join(extension for each in _LINKED for extension in each.extensions)})(#.*)?$", re.IGNORECASE
 )
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
+_MADE_BY_PROGRAM = re.compile(  # a guess at what a picture shows, the name of a drawn sign, an address
+    r"自動的に生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
+    r"|(?:単色塗りつぶし|枠線|with solid fill|\boutline)$|^(?:https?://|cid:)\S*$",
+    re.IGNORECASE,
+)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 _GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
@@ -108,7 +114,8 @@ def picture_block(
     """A caption that says what a picture shows.
 
     Args:
-        stated: Its alternative text; the name of its file, which older programs put there, is none.
+        stated: Its alternative text; the name of its file, which older programs put there, is none, nor what a program
+            guesses.
         section: Headings above it.
         box: Its place on the page.
         target: What it is a link to.
@@ -117,7 +124,7 @@ def picture_block(
         The caption; None where there is no alternative text.
     """
     text = clean(stated).replace("\n", " ")
-    if not text or _PICTURE_FILE.fullmatch(text):
+    if not text or _PICTURE_FILE.fullmatch(text) or _MADE_BY_PROGRAM.search(text):
         return None
     return Block(BlockKind.CAPTION, f"図: {text}{link_suffix(text, target)}", section, box=box)
 

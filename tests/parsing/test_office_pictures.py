@@ -6,12 +6,14 @@ from typing import Any
 
 import docx
 import pptx
+import pytest
 from docx.oxml import parse_xml
 from office_building import W, saved, shown
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
+from rag_assets.parsing.flow import picture_block
 from rag_assets.parsing.office.slides import parse_pptx
 from rag_assets.parsing.office.word import parse_docx
 
@@ -46,6 +48,21 @@ def test_alternative_texts_of_docx_pictures_are_captions() -> None:
         (CAPTION, "図: 表の中の図"),
     ]
     assert blocks(document)[2].section == ("構成",)
+
+
+@pytest.mark.parametrize(
+    ("stated", "is_said"),
+    [
+        ("テキスト が含まれている画像  自動的に生成された説明", False),
+        ("グラフィカル ユーザー インターフェイス  AI 生成コンテンツは誤りを含む可能性があります。", False),
+        ("A screenshot of a phone  Description automatically generated", False),
+        ("バッジ: チェックマーク 単色塗りつぶし", False),
+        ("https://example.jp/a.png?x=1", False),
+        ("ログイン画面（枠線は赤）", True),
+    ],
+)
+def test_what_a_program_guesses_of_a_picture_is_not_said(stated: str, *, is_said: bool) -> None:
+    assert (picture_block(stated) is not None) is is_said
 
 
 def test_alternative_texts_of_older_docx_pictures_and_of_groups() -> None:

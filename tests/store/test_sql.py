@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -78,6 +79,19 @@ def test_largest_tables_name_their_columns_and_place(database: duckdb.DuckDBPyCo
     areas = [int(str(row["row_count"])) * int(str(row["column_count"])) for row in found]
     assert areas == sorted(areas, reverse=True)
     assert any("項目名" in str(row["header_cells"]) and ":" in str(row["cell_range"]) for row in found)
+
+
+def test_cells_of_tables_stand_with_the_name_of_their_column(database: duckdb.DuckDBPyConnection) -> None:
+    named = "SELECT * FROM table_cells WHERE column_name LIKE '%項目名%'"
+    found = rows(database, f"{named} ORDER BY block_id, row_number")
+    assert found
+    assert all(row["value"] and row["column_name"] != row["value"] for row in found)
+    [first] = rows(database, f"SELECT * FROM blocks WHERE block_id = '{found[0]['block_id']}'")
+    body: Any = first["rows"]
+    assert (
+        body[int(str(found[0]["row_number"])) - 1]["cells"][int(str(found[0]["column_number"])) - 1]
+        == found[0]["value"]
+    )
 
 
 def test_failures_are_counted_by_cause(database: duckdb.DuckDBPyConnection) -> None:

@@ -530,6 +530,9 @@ def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) 
     quote = cut(candidate.statement.text, _MOST_CHARS[candidate.statement.kind])
     citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
     text = _text(candidate.statement, asked)
+    lacks = [value for _, value in candidate.statement.cells if one_line(value) not in text]
+    if any(not NOTHING.fullmatch(value) and not QUESTION.search(value) for value in lacks) and text[-1:] != "…":
+        text += f"{_CELL}…"
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
         quote = cut(" ".join(item for _, item in items if item in text))
         citations += [SentenceCitation(source.number, quote, stands_in(quote, source.whole_text))] if quote else []

@@ -53,14 +53,15 @@ _POINTS_TO_ROWS = re.compile(
 _LEADER = re.compile(  # of a table of contents
     r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
 )
-_ENTRY = re.compile(r"^[^|]{2,80}?\s(?P<page>\d{1,3})$")
+_ENTRY = re.compile(r"^[^|]{2,120}?(?:\s|\s\|\s[pPＰ][.．]\s?)(?P<page>\d{1,3})$")
+_PAGE_SIGN = re.compile(r"\|\s[pPＰ][.．]\s?\d+$")
 _SECTION = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|(?:appendix|chapter|part)\b)",
     re.IGNORECASE,
 )
 _LEAST_ENTRIES = 4
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
-_SUBSECTION = re.compile(r"\d+[.．]\d|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
+_SUBSECTION = re.compile(r"\d+[.．]\d|\d{1,2}-\d{1,2}\b|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
 _BULLETS = "・•●○◦■□◆◇▪‣►▶➢✓*-"
 ITEM = re.compile(
@@ -151,7 +152,7 @@ def statements(text: str) -> list[Statement]:
         for each in distinct.values()
         if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
     ]
-    if all(each.kind is StatementKind.HEADING for each in found):
+    if len(found) > 1 and all(each.kind is StatementKind.HEADING for each in found):
         return [replace(each, kind=StatementKind.SENTENCE) for each in found]
     return found
 
@@ -431,8 +432,9 @@ def _without_contents(lines: Sequence[str]) -> list[str]:
         is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
         if not is_entry or page < last:
             sections = [each for each in run if _SECTION.match(each)]
+            signed = all(_PAGE_SIGN.search(each) for each in run)
             told = is_headed or any(map(_SUBSECTION.match, sections))
-            if len(run) < _LEAST_ENTRIES or len(sections) * 2 <= len(run) or not told:
+            if len(run) < _LEAST_ENTRIES or not (signed or (told and len(sections) * 2 > len(run))):
                 kept += run
             elif is_headed:
                 kept.pop()
