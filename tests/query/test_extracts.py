@@ -24,7 +24,7 @@ from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
-from rag_assets.query.ask.statements import statements
+from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
@@ -1025,6 +1025,24 @@ def test_a_sentence_that_counts_what_follows_is_stated_as_well() -> None:
     sentence = "認証方式は、記憶による認証と所有物による認証の2つに大別することができる。"
     found = statements(f"{sentence}\n(1) 記憶による認証は暗証番号を使う。\n(2) 所有物による認証は鍵を使う。")
     assert [each.kind for each in found if sentence in each.text] == ["sentence", "list"]
+
+
+@pytest.mark.parametrize(
+    ("quote", "heading"),
+    [
+        ("この規約は、日本法に従って解釈される。", "第30条（準拠法）"),
+        ("無効とされた条項の他は、なお効力を有する。", "第29条（分離可能性）"),
+        ("前文として定める。", ""),
+        ("どこにもない。", ""),
+        ("", ""),
+    ],
+)
+def test_a_quote_stands_below_the_last_section_before_it(quote: str, heading: str) -> None:
+    text = (
+        "前文として定める。\n第29条（分離可能性）\n無効とされた条項の他は、なお効力を有する。\n"
+        "第30条（準拠法）\nこの規約は、日本法に\n従って解釈される。"
+    )
+    assert heading_above(text, quote) == heading
 
 
 def test_the_rows_of_the_next_table_have_no_header_of_the_one_before() -> None:

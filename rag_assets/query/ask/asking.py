@@ -58,7 +58,7 @@ from rag_assets.query.ask.reader import (
 from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.scope import scope_of
-from rag_assets.query.ask.statements import statements
+from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, told_rows
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
@@ -314,7 +314,7 @@ class Asking:
             sentences, answers = extracts(asks, sources)
         trace.add("quote", began, len(sentences))
         said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
-        return _AnswerParts(said, sources, near=not answers)
+        return _AnswerParts(said, _placed_by_quotes(said, sources), near=not answers)
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""
@@ -472,6 +472,16 @@ def _numbered_as_cited(
         for each in sentences
     ]
     return tuple(said), tuple(replace(each, number=numbers[each.number]) for each in ordered)
+
+
+def _placed_by_quotes(sentences: Sequence[Sentence], sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Sources, with the heading above what is first quoted of each where the passage has it within."""
+    quotes = {each.number: each.quote for sentence in reversed(sentences) for each in reversed(sentence.citations)}
+    above = {each.number: heading_above(each.whole_text, quotes.get(each.number, "")) for each in sources}
+    return tuple(
+        replace(each, citation=replace(each.citation, heading=above[each.number])) if above[each.number] else each
+        for each in sources
+    )
 
 
 def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -60,6 +60,8 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 _LEAST_ENTRIES = 4
+_QUOTE_CHARS = 30  # by which a quote is found
+_SECTION_NAME = re.compile(r"第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|\d+[-－.．]\d+|[■◆【]")
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _SUBSECTION = re.compile(r"\d+[.．]\d|\d{1,2}-\d{1,2}\b|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
@@ -166,6 +168,20 @@ def counts_on(item: str, line: str) -> bool:
         return following == mark
     (form, number), (following_form, following_number) = (_form_and_number(each) for each in (mark, following))
     return form == following_form and following_number == number + 1
+
+
+def heading_above(text: str, quote: str) -> str:
+    """The last numbered or marked heading of a passage above what is quoted of it; empty where there is none."""
+    begin = "".join(quote.split())[:_QUOTE_CHARS]
+    heading = read = ""
+    for line in map(one_line, text.splitlines()):
+        if _SECTION_NAME.match(line) and _is_heading(line):
+            heading = line
+        read += "".join(line.split())
+        if begin and begin in read:
+            return heading
+        read = read[-_QUOTE_CHARS:]
+    return ""
 
 
 def _form_and_number(mark: str) -> tuple[str, int]:
