@@ -100,10 +100,12 @@ _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.1  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
+_SURE_KEYED = 0.4  # for a row of which a question for one thing names a whole cell
+_SURE_LEAD = 0.5  # of the share by which the best score is above the next
 _SURE_RANK = 0.15  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE = 0.58  # from which a statement is taken for an answer, see `_sureness`
+_SURE = 0.68  # from which a statement is taken for an answer, see `_sureness`
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
@@ -210,7 +212,7 @@ def extracts(
         asked = _weighted_question(ask, candidates)
         ranked = _ranked(asked, _named_in(ask.name, candidates), scorer)
         answers = _stored_answers(frozenset(asked.weights), sources)
-        sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
+        sureness.append(1.0 if answers else _sureness(asked, ranked, candidates) if ranked else 0.0)
         nearest = [each for each in candidates if each.source is candidates[0].source]
         stored += answers
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
@@ -480,8 +482,12 @@ def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[
     return differs or bool(_WHICH_ASKED.search(asked.text))
 
 
-def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> float:
-    """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
+def _sureness(
+    asked: _WeightedQuestion, ranked: Sequence[tuple[float, _Candidate]], candidates: Sequence[_Candidate]
+) -> float:
+    """How sure it is that the best of ranked candidates answers; from `_SURE` it is taken for an answer."""
+    (score, best), *others = ranked
+    lead = 1 - others[0][0] / score if others and score > 0 else 0.0
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
@@ -498,6 +504,8 @@ def _sureness(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_
         + _SURE_LOG_ODDS * best.log_odds
         - _SURE_RANK * math.log(max(1, best.source.rank))
         + _SURE_LINKED * asked.leads(best.statement)
+        + _SURE_KEYED * asked.keyed(best.statement) * (not asked.wanted.several)
+        + _SURE_LEAD * lead
         - _LACKING * lacks
         - _LACKING_WORD * lacks_word
         - _LACKING_FIGURE * lacks_figure
