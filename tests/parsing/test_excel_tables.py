@@ -1,7 +1,7 @@
 import pytest
 from excel_building import blocks_of, draw_box, use_graph_paper, write
 from openpyxl.comments import Comment
-from openpyxl.styles import Border, Font, Side
+from openpyxl.styles import Border, Font, PatternFill, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
@@ -639,3 +639,37 @@ def test_the_name_of_a_group_goes_down_the_left_of_its_rows() -> None:
         ("別", "予備", "なし"),
     ]
     assert table.text.splitlines()[1:3] == ["基本", " | 機器名 | C29"]
+
+
+def test_marks_apart_below_a_title_of_several_texts_are_of_the_table() -> None:
+    names = ("No", "属性名", "型", "桁数", "キー", "空", "備考")
+    rows = [(1, "番号", "INTEGER", 11, None, None, None), (2, "氏名", "VARCHAR", None, None, "○", None)]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(None, "利用者", "users", None, None, None, None), names, *rows])
+
+    tables = [block for block in blocks_of(fill) if block.kind is BlockKind.TABLE]
+    assert [row.cells for row in tables[-1].rows][-1] == ("2", "氏名", "VARCHAR", "", "", "○", "")
+
+
+@pytest.mark.parametrize("values", [(2, "鈴木", "総務", None, "○"), ("乙", "鈴木", "営業", None, None)], ids=str)
+def test_coloured_values_begin_no_other_table(values: tuple[object, ...]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("記号", "氏名", "部署", "電話", "長")], look="coloured")
+        write(sheet, [("甲", "山田", "営業", "03", None)], top=2)
+        write(sheet, [values], top=3, look="coloured")
+        write(sheet, [("丙", "佐藤", "営業", "06", None)], top=4)
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, len(table.rows)) == (1, 4)
+
+
+def test_a_coloured_name_with_a_remark_ends_no_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("State", "Complete", "Checked", "Notes"), ("AK", True, False, "ask again"), ("AL", True, True)])
+        write(sheet, [("MD", None, None, "no answer")], top=4, look="coloured")
+        sheet["D4"].fill = PatternFill()
+        write(sheet, [("ME",), ("MN", True, True), ("WI", False, True)], top=5)
+
+    (table,) = blocks_of(fill)
+    assert [row.cells[0] for row in table.rows] == ["State", "AK", "AL", "MD", "ME", "MN", "WI"]

@@ -191,13 +191,35 @@ def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:
         return False
     if not band.filled and not all(row.filled for row in part):
         # A form changes into another: names and values stand in other columns than above.
-        return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
-    if above.filled:
+        changes = is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
+        return changes and not _is_within(band, above, part)
+    if above.filled or _holds_values(band, part):
         return False
     below = bands[index + 1] if index + 1 < len(bands) else None
     if below is None or below.filled:
         return (len(band.boxes) > 1 and band.lefts != above.lefts) or _is_coloured_title(bands, index, part)
     return band.lefts != above.lefts and (len(band.boxes) > 1 or below.lefts != above.lefts)
+
+
+def _is_within(band: Band, above: Band, part: Sequence[Band]) -> bool:
+    """Whether two rows have no columns but those of the first row, which names many and is no row of a form."""
+    names = part[0]
+    columns = {box.area.left for box in names.text_boxes}
+    return (
+        len(columns) > 2
+        and not is_form_row(names)
+        and columns.issuperset(band.lefts)
+        and columns.issuperset(above.lefts)
+    )
+
+
+def _holds_values(band: Band, part: Sequence[Band]) -> bool:
+    """Whether a coloured row holds values as those above it: a number, or a text of its column, and few names."""
+    boxes = band.text_boxes
+    if len(boxes) < 2 or sum(is_attribute(box.text) for box in boxes) >= _HALF * len(boxes):
+        return False
+    above = {(box.area.left, box.text) for row in part[max(1, len(part) - _LOOKED_AT_ROWS) :] for box in row.text_boxes}
+    return any(is_number(box.text) or (box.area.left, box.text) in above for box in boxes)
 
 
 def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:

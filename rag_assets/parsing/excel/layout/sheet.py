@@ -363,7 +363,10 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
     for joined in sets.groups():
         around = Area.around(areas[index] for index in joined)
         boxes = [box for index in joined for box in groups[index]]
-        heads = {box.area.left for box in boxes if box.area.top == around.top}
+        lefts: dict[int, set[int]] = {}
+        for box in boxes:
+            lefts.setdefault(box.area.top, set()).add(box.area.left)
+        heads = max(lefts.values(), key=len)
         if len(joined) < 2 and len(heads) < _HEADS:
             continue
         ends = (around.top - 1, around.bottom)
