@@ -35,6 +35,7 @@ _MARK = re.compile(r"[○◯●◎×✕✓✔☑☐△▲◉レ※\-－―—ー
 _LINK = re.compile(r"(?:https?|ftp)://\S+|[\w.+-]+@[\w-]+\.[\w.-]+", re.ASCII)
 _SENTENCE_CHARS = 30
 _LOOKED_AT_CHARS = 100
+_COUNT_DIGITS = 5
 _ASIDE = re.compile(r"[(\[〔<].{0,30}[)\]〕>]$|[*※:]+$")
 # Words that name fields, also as the last part of longer ones (`顧客名`); then those that do so alone (not `顧客登録`).
 _ENDINGS = """
@@ -152,6 +153,14 @@ def is_series(texts: Sequence[str]) -> bool:
         return len(steps) == 1 and steps <= {-10, -5, -1, 1, 5, 10}
     ends = {1, -11, -27, -28, -29, -30} if max(numbers) > 12 else {1, -11}
     return len(numbers) > 2 and all(1 <= number <= 31 for number in numbers) and steps <= ends and 1 in steps
+
+
+def is_count(texts: Sequence[str]) -> bool:
+    """Whether several whole numbers count one by one, as those of rows do."""
+    shown = [plain(text) for text in texts]
+    if len(shown) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS for text in shown):
+        return False
+    return all(int(later) - int(earlier) == 1 for earlier, later in pairwise(shown))
 
 
 def is_name(text: str) -> bool:

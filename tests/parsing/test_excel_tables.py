@@ -1,5 +1,5 @@
 import pytest
-from excel_building import blocks_of, draw_box, use_graph_paper, write
+from excel_building import COLOUR, blocks_of, draw_box, use_graph_paper, write
 from openpyxl.comments import Comment
 from openpyxl.styles import Border, Font, PatternFill, Side
 from openpyxl.worksheet.worksheet import Worksheet
@@ -673,3 +673,38 @@ def test_a_coloured_name_with_a_remark_ends_no_table() -> None:
 
     (table,) = blocks_of(fill)
     assert [row.cells[0] for row in table.rows] == ["State", "AK", "AL", "MD", "ME", "MN", "WI"]
+
+
+def test_a_column_that_counts_its_rows_parts_the_others() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("日", "稼働", "備考")], lined=True, look="coloured")
+        for row in range(2, 33):
+            for column in "ABC":
+                draw_edges(sheet, row, column, "lrb" if row == 32 else "lr")
+            sheet[f"A{row}"] = f"{row - 1}（月）"
+        sheet["B2"], sheet["C29"] = "出社", "祝日"
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows][1:3] == [("1（月）", "出社", ""), ("2（月）", "", "")]
+    assert table.rows[28].cells == ("28（月）", "", "祝日")
+    assert len(table.rows) == 32
+
+
+@pytest.mark.parametrize(("top", "headers"), [(5, 1), (4, 0)])
+def test_names_of_columns_may_stand_beside_the_number_of_their_row(top: int, headers: int) -> None:
+    rows = [("部品", "型番", "備考"), ("抵抗", "R-1", "予備"), ("電池", "B-2", "別売"), ("基板", "M-3", "緑")]
+    (table,) = blocks_of(lambda sheet: write(sheet, [(5 + index, *row) for index, row in enumerate(rows)], top=top))
+    assert table.header_row_count == headers
+
+
+def test_a_coloured_row_of_several_texts_is_the_title_of_the_names_below() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(None, "利用者", "users", None)], look="coloured")
+        sheet["A1"].fill = sheet["D1"].fill = COLOUR
+        write(sheet, [("No", "属性名", "型", "桁数"), (1, "番号", "INTEGER", 11), (2, "氏名", "VARCHAR", 9)], top=2)
+        for column in "ABCD":
+            sheet[f"{column}2"].fill = PatternFill("solid", fgColor="FFD9EAD3")
+
+    title, table = blocks_of(fill)
+    assert (title.kind, title.text) == (BlockKind.CAPTION, "利用者 users")
+    assert (table.header_row_count, table.rows[0].cells[:2], table.section) == (1, ("No", "属性名"), (title.text,))

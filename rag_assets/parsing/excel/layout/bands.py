@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rag_assets.parsing.names import is_attribute, is_name, is_number
 from rag_assets.text.cells import Area
@@ -233,13 +234,29 @@ def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) 
 
 def titles_names(bands: Sequence[Band]) -> bool:
     """Whether rows begin with a lone coloured text and coloured names of columns, with a row of another look below."""
-    if len(bands) < 3 or len(bands[0].boxes) > 1 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
+    if len(bands) < 3 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
         return False
     texts, names = bands[0].texts, [one_line(text) for text in bands[1].texts]
-    if not texts or len(texts[0]) > _TITLE_CHARS or "\n" in texts[0] or len(names) < 2:
+    if not texts or any(len(text) > _TITLE_CHARS or "\n" in text for text in texts[:1]) or len(names) < 2:
+        return False
+    if len(bands[0].boxes) > 1 and not _is_title_of(bands[0], bands[1]):
         return False
     distinct = len(set(names)) == len(names) == len(bands[1].boxes)
     return distinct and all(is_name(name) or name.isalpha() for name in names)
+
+
+def _is_title_of(band: Band, names: Band) -> bool:
+    """Whether a row of cells holds few texts, side by side, in another colour than that of the names below it, and of
+    fewer columns.
+    """
+    boxes = band.text_boxes
+    areas = [box.area for box in boxes]
+    if 2 * len(boxes) > len(names.text_boxes) or any(
+        area.left < area.right or area.top < area.bottom for area in areas
+    ):
+        return False
+    beside = all(later.left == earlier.right + 1 for earlier, later in pairwise(areas))
+    return beside and {box.fill for box in boxes}.isdisjoint(box.fill for box in names.boxes)
 
 
 def begin_with_title(bands: Sequence[Band]) -> bool:

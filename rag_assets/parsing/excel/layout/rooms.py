@@ -18,7 +18,7 @@ from statistics import median
 from rag_assets.parsing.excel.cells import SheetCells, Texts
 from rag_assets.parsing.excel.workbook import PLAIN, Look
 from rag_assets.parsing.geometry import Sets
-from rag_assets.parsing.names import is_number
+from rag_assets.parsing.names import is_count, is_number
 from rag_assets.text.cells import Area
 
 TEXT_AREA_TEXTS = 12  # of a room, from which it is a page or an area of its own rather than a value
@@ -273,9 +273,12 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
         strips.setdefault((room.area.top, room.area.bottom), []).append(room)
     ruled = []
     for strip in strips.values():
+        count = _count_of_rows(strip, texts)
         rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
+        rows = rows if count is None else [row for row, _ in count.texts]
         for room in strip:
-            heads = len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
+            is_left = count is None or room.area.left < count.area.left
+            heads = is_left and len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
             ruled += [room] if heads else _parted(room, rows)
     tops = Counter(room.area.top for room in ruled)
     left = min((room.area.left for room in ruled), default=0)
@@ -292,6 +295,13 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
         for room in stack:
             parted += _parted(room, columns or _columns_beside(room, lefts, texts), across=True)
     return sorted(parted, key=lambda room: room.area)
+
+
+def _count_of_rows(rooms: Sequence[Room], texts: Texts) -> Room | None:
+    """Of rooms side by side the one whose texts, one in each row, count the rows."""
+    columns = (room for room in rooms if room.rectangular and len(room.texts) >= TEXT_AREA_TEXTS)
+    single = (room for room in columns if len({row for row, _ in room.texts}) == len(room.texts))
+    return next((room for room in single if is_count(_shown(room, texts))), None) if len(rooms) > 1 else None
 
 
 def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:

@@ -177,10 +177,9 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
                 del part[0]
         title: tuple[str, ...] = ()
         while titles_names(part) or begin_with_title(part):
-            line = part.pop(0).text_boxes
-            short = len(line[0].text) <= CAPTION_CHARS and "\n" not in line[0].text
-            blocks.append(_line_block(BlockKind.CAPTION if short else BlockKind.PARAGRAPH, line))
-            title = (*title, line[0].text) if short else title
+            block = _title_block(part.pop(0))
+            blocks.append(block)
+            title = (*title, block.text) if block.kind is BlockKind.CAPTION else title
         if above := count_rows_above(part):
             form = table_block(part[:above])
             blocks.extend([] if form is None else [form])
@@ -196,6 +195,12 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             table = table_block(part)
             blocks.extend([] if table is None else [replace(table, section=title)])
     return blocks
+
+
+def _title_block(band: Band) -> Block:
+    block = _line_block(BlockKind.CAPTION, band.text_boxes)
+    short = len(band.texts[0]) <= CAPTION_CHARS and "\n" not in band.texts[0]
+    return block if short else replace(block, kind=BlockKind.PARAGRAPH)
 
 
 def _pieces(floor: Floor, room: Room) -> list[Room]:
@@ -482,6 +487,11 @@ def _is_marked_heading(bands: Sequence[Band]) -> bool:
 def _unruled_blocks(bands: list[Band]) -> list[Block]:
     """A table, and the text above it where the rows before the first full one hold one."""
     start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), 0)
+    if titles_names(bands[start:]):
+        title = _title_block(bands[start])
+        section = (title.text,) if title.kind is BlockKind.CAPTION else ()
+        table = table_block(bands[start + 1 :])
+        return [*_lines(bands[:start]), title] + ([] if table is None else [replace(table, section=section)])
     table = table_block(bands[start:])
     return _lines(bands) if table is None else [*_lines(bands[:start]), table]
 

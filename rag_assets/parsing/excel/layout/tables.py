@@ -7,7 +7,7 @@ somewhere.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
 
 from rag_assets.contracts.causes import BlockKind
@@ -18,6 +18,7 @@ from rag_assets.parsing.names import (
     Kind,
     has_digit,
     is_attribute,
+    is_count,
     is_generic,
     is_name,
     is_number,
@@ -32,6 +33,7 @@ from rag_assets.text.cells import Area
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
 _YEAR_DIGITS = 4
+_COUNTED_ROWS = 4
 
 # Forms.
 _FORM_SCORE = 2.0
@@ -129,6 +131,7 @@ def _count_header_rows(bands: list[Band]) -> int:
 
     Forms, whose names stand left of their values, have none.
     """
+    bands = _without_count(bands)
     if len(bands) < 2:
         return 0
     first = bands[0]
@@ -155,6 +158,22 @@ def _count_header_rows(bands: list[Band]) -> int:
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
+
+
+def _without_count(bands: list[Band]) -> list[Band]:
+    """Rows without a first column that numbers the rows of the sheet, that of the names of columns as well."""
+    firsts = [band.boxes[0] for band in bands[:_COUNTED_ROWS]]
+    counts = [box.text for box in firsts]
+    if (
+        len(counts) < _COUNTED_ROWS
+        or len(bands[0].boxes) < 2
+        or not is_count(counts)
+        or int(plain(counts[0])) != bands[0].top + 1
+    ):
+        return bands
+    left = firsts[0].area.left
+    rest = (replace(band, boxes=tuple(box for box in band.boxes if box.area.left > left)) for band in bands)
+    return [band for band in rest if band.boxes]
 
 
 def count_titles(bands: Sequence[Band]) -> int:
