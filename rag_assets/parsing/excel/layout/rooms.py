@@ -273,13 +273,11 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
         strips.setdefault((room.area.top, room.area.bottom), []).append(room)
     ruled = []
     for strip in strips.values():
-        count = _count_of_rows(strip, texts)
         rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
-        rows = rows if count is None else [row for row, _ in count.texts]
+        counted = [] if rows else _counted_rows(strip, texts)
         for room in strip:
-            is_left = count is None or room.area.left < count.area.left
-            heads = is_left and len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
-            ruled += [room] if heads else _parted(room, rows)
+            heads = len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
+            ruled += [room] if heads else _parted(room, rows or counted)
     tops = Counter(room.area.top for room in ruled)
     left = min((room.area.left for room in ruled), default=0)
     beside = []
@@ -297,11 +295,12 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
     return sorted(parted, key=lambda room: room.area)
 
 
-def _count_of_rows(rooms: Sequence[Room], texts: Texts) -> Room | None:
-    """Of rooms side by side the one whose texts, one in each row, count the rows."""
-    columns = (room for room in rooms if room.rectangular and len(room.texts) >= TEXT_AREA_TEXTS)
-    single = (room for room in columns if len({row for row, _ in room.texts}) == len(room.texts))
-    return next((room for room in single if is_count(_shown(room, texts))), None) if len(rooms) > 1 else None
+def _counted_rows(rooms: Sequence[Room], texts: Texts) -> list[int]:
+    """The rows that texts of one of several rooms side by side count, one in each row; none where they do not."""
+    columns = [room for room in rooms if room.rectangular and len(room.texts) >= TEXT_AREA_TEXTS and len(rooms) > 1]
+    counts = (room for room in columns if is_count(_shown(room, texts)))
+    rows = next(([row for row, _ in room.texts] for room in counts), [])
+    return rows if len(set(rows)) == len(rows) else []
 
 
 def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
