@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from excel_building import COLOUR, blocks_of, draw_box, use_graph_paper, write
 from openpyxl.comments import Comment
@@ -708,3 +710,56 @@ def test_a_coloured_row_of_several_texts_is_the_title_of_the_names_below() -> No
     title, table = blocks_of(fill)
     assert (title.kind, title.text) == (BlockKind.CAPTION, "利用者 users")
     assert (table.header_row_count, table.rows[0].cells[:2], table.section) == (1, ("No", "属性名"), (title.text,))
+
+
+@pytest.mark.parametrize("lined", [False, True])
+def test_rows_below_an_empty_one_are_of_the_table_whose_columns_they_have(*, lined: bool) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(
+            sheet,
+            [("分類", "機能名", "価格", "備考"), ("甲", "検索", 10, "先"), ("甲", "登録", 9, "後")],
+            look="coloured",
+        )
+        write(sheet, [("乙", "印刷", 8), ("乙", "保存", 7)], top=5, lined=lined)
+        write(sheet, [("丙", "削除", 6, "済"), ("丙", "変更", 5, "未")], top=8, lined=lined)
+
+    (table,) = blocks_of(fill)
+    assert (table.cell_range, table.header_row_count) == ("A1:D9", 1)
+    assert [row.cells for row in table.rows][3:] == [
+        ("乙", "印刷", "8", ""),
+        ("乙", "保存", "7", ""),
+        ("丙", "削除", "6", "済"),
+        ("丙", "変更", "5", "未"),
+    ]
+    assert table.text.splitlines()[4] == "乙 | 保存 | 7"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("氏名", "部署", "年齢", "電話"), ("山田", "営業", 30, "03")],
+        [(1.5, 2.5, "高い", 10), (2.5, 3.5, "安い", 12)],
+        [("乙", "印刷"), ("乙", "保存")],
+    ],
+    ids=["names", "other kinds", "few columns"],
+)
+def test_other_rows_below_an_empty_one_stay_apart(rows: list[tuple[object, ...]]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(
+            sheet, [("分類", "機能名", "価格", "備考"), ("甲", "検索", 10, "先"), ("甲", "登録", 9, "後")], look="bold"
+        )
+        write(sheet, rows, top=5)
+
+    assert blocks_of(fill)[0].cell_range == "A1:D3"
+
+
+def test_many_parts_of_a_table_are_joined_in_time() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("分類", "機能名", "価格"), ("甲", "検索", 10)], look="bold")
+        for row in range(4, 1_500, 3):
+            write(sheet, [("乙", "印刷", row), ("乙", "保存", row)], top=row)
+
+    start = time.process_time()
+    (table,) = blocks_of(fill)
+    assert time.process_time() - start < 10
+    assert len(table.rows) == 1_000

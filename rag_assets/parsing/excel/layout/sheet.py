@@ -14,6 +14,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, begin_with_title, make_bands, split_bands, titles_names
+from rag_assets.parsing.excel.layout.continuations import join_continuations
 from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
 from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
@@ -124,7 +125,7 @@ def _layout(cells: SheetCells) -> list[Block]:
         blocks.extend(_outside_blocks(boxes, _GRAPH_PAPER_GAP))
     outside = [box for boxes in free.values() for box in boxes]
     tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
-    return [*blocks, *_outside_blocks(outside, _gap_columns(cells), tables)]
+    return join_continuations([*blocks, *_outside_blocks(outside, _gap_columns(cells), tables)], cells)
 
 
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
