@@ -318,3 +318,35 @@ def test_a_heading_above_the_title_of_a_table_stays_one() -> None:
     heading, *_, table = blocks_of(fill)
     assert (heading.kind, heading.text) == (BlockKind.HEADING, "受注情報")
     assert table.section == ("受注情報", "項目定義")
+
+
+@pytest.mark.parametrize(
+    ("rows", "headers"),
+    [
+        ([("社員", "一覧", "GET"), ("社員", "詳細", "GET"), ("勤怠", "一覧", "PUT")], 0),
+        ([("品名", "場所", "個数"), ("りんご", "棚", 10), ("品名", "箱", 20)], 1),
+    ],
+)
+@pytest.mark.parametrize("lined", [False, True])
+def test_words_that_stand_in_their_columns_again_are_no_names(rows: Values, headers: int, *, lined: bool) -> None:
+    (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=lined))
+    assert table.header_row_count == headers
+
+
+def test_rows_of_two_colours_by_turns_have_no_header() -> None:
+    rows: Values = [
+        ("接続先", "本番"),
+        ("概要", "登録する"),
+        ("通信方式", "暗号化"),
+        ("データ形式", "JSON"),
+        ("文字", "UTF-8"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True)
+        for row in range(1, 6):
+            sheet[f"A{row}"].fill = PatternFill("solid", fgColor="FFBDD7EE")
+            sheet[f"B{row}"].fill = PatternFill("solid", fgColor="FFDEE8F4" if row % 2 else "FFFFFFFF")
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 0

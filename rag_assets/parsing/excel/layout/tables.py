@@ -137,8 +137,11 @@ def _count_header_rows(bands: list[Band]) -> int:
     first = bands[0]
     fills = {box.fill for box in first.boxes}
     if None not in fills:
-        other = next((index for index, band in enumerate(bands) if not _continues_header(band, first, fills)), None)
-        if other is not None:
+        looks = [_continues_header(band, first, fills) for band in bands]
+        other = looks.index(False) if False in looks else None
+        if other is not None and sum(looks[other:]) < _SOME * (
+            len(looks) - other
+        ):  # else the colours of rows alternate
             return min(other, _MAXIMUM_HEADER_ROWS)
     elif first.boxes[0].fill and (_is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
         return 0
@@ -146,7 +149,8 @@ def _count_header_rows(bands: list[Band]) -> int:
         return 1 if first.boxes[0].fill and not bands[1].boxes[0].fill else 0
     if len(first.boxes) > 1 and (_is_plain_form(bands) or _is_row_group(bands)):
         return 0
-    names = _names_columns(first) or _names_periods(first.boxes, bands[1:])
+    names = _names_columns(first) and not _comes_again(first, bands[1:])
+    names = names or _names_periods(first.boxes, bands[1:])
     place = 0 if names and len(first.texts) > 1 else _find_names(bands)
     if place is None:
         if not names:
@@ -283,6 +287,16 @@ def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
     """Whether a row has the colours of the first one and names columns; a lone text names a group of rows."""
     texts = sum(bool(box.text) for box in band.boxes)
     return all(box.fill in fills for box in band.boxes) and (texts > 1 or len(first.boxes) == 1 or band is first)
+
+
+def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
+    """Whether texts of a row are values of their columns, as they stand there again; not where some name numbers."""
+    boxes, below = names.text_boxes, bands[:_LOOKED_AT_ROWS]
+    values = {(box.area.left, box.text) for band in below for box in band.text_boxes}
+    if len(boxes) < _LEAST_NAMES or not any((box.area.left, box.text) in values for box in boxes):
+        return False
+    columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes if is_name(box.text))
+    return not any(_share(list(map(is_number, column))) > _MOST for column in columns)
 
 
 def _names_columns(band: Band) -> bool:
