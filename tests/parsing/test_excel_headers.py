@@ -350,3 +350,20 @@ def test_rows_of_two_colours_by_turns_have_no_header() -> None:
 
     (table,) = blocks_of(fill)
     assert table.header_row_count == 0
+
+
+def test_bold_row_of_other_columns_that_go_on_below_begins_another_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, boxes in enumerate(
+            [
+                {"A1:B1": "会議名", "C1": "日時", "D1": "場所"},
+                {"A2:B2": "第一回", "C2": "六月", "D2": "本社"},
+                {"A3:B3": "書き手", "C3:D3": "読み手"},
+                {"A4:B4": "山田", "C4:D4": "鈴木"},
+            ]
+        ):
+            for reference, text in boxes.items():
+                draw_box(sheet, reference, text)
+                sheet[reference.partition(":")[0]].font = Font(bold=row % 2 == 0)
+
+    assert [(block.cell_range, block.header_row_count) for block in blocks_of(fill)] == [("A1:D2", 1), ("A3:D4", 1)]

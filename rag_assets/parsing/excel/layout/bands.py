@@ -151,7 +151,8 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
     if stands_out(band) and not (stands_out(last) or stands_out(below[0])):
         alike = stands_out(names) in {stands_out(band), ""}
         least = _MOST if band.lefts == names.lefts else _HALF
-        if attributes > least or texts == names.texts:
+        changes = last.lefts != band.lefts == below[0].lefts and len(texts) == len(band.boxes)
+        if attributes > least or texts == names.texts or changes:
             return alike
         return alike and attributes > 0 and _breaks_numbers(band, last, below[0])
     if attributes < _MOST or len(texts) < 3:

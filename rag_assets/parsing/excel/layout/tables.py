@@ -138,11 +138,9 @@ def _count_header_rows(bands: list[Band]) -> int:
     fills = {box.fill for box in first.boxes}
     if None not in fills:
         looks = [_continues_header(band, first, fills) for band in bands]
-        other = looks.index(False) if False in looks else None
-        if other is not None and sum(looks[other:]) < _SOME * (
-            len(looks) - other
-        ):  # else the colours of rows alternate
-            return min(other, _MAXIMUM_HEADER_ROWS)
+        below = looks[looks.index(False) :] if False in looks else []
+        if below and _share(below) < _SOME:  # else the colours of rows alternate
+            return min(len(looks) - len(below), _MAXIMUM_HEADER_ROWS)
     elif first.boxes[0].fill and (_is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
         return 0
     if len(first.boxes) < 2 and len(bands[1].boxes) < 2:
