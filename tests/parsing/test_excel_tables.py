@@ -765,24 +765,15 @@ def test_many_parts_of_a_table_are_joined_in_time() -> None:
     assert len(table.rows) == 1_000
 
 
-def test_a_sum_below_and_signs_beside_a_table_are_in_its_rows() -> None:
+def test_signs_beside_a_table_are_in_its_rows() -> None:
     def fill(sheet: Worksheet) -> None:
         write(sheet, [("品名", "備考", "単価"), ("抵抗", "予備", 10), ("電池", "別売", 30)], left=3, lined=True)
-        sheet["E4"], sheet["A3"] = 40, "★"
+        sheet["A3"] = "★"
 
     (table,) = blocks_of(fill)
     assert [row.cells for row in table.rows] == [
         ("", "品名", "備考", "単価"),
         ("", "抵抗", "予備", "10"),
         ("★", "電池", "別売", "30"),
-        ("", "", "", "40"),
     ]
     assert table.header_row_count == 1
-
-
-def test_numbers_below_a_table_that_go_on_are_no_sum() -> None:
-    def fill(sheet: Worksheet) -> None:
-        write(sheet, [("品名", "備考", "単価"), ("抵抗", "予備", 10), ("電池", "別売", 30)], lined=True)
-        write(sheet, [(1,), (2,), (3,)], top=4, left=3)
-
-    assert [block.cell_range for block in blocks_of(fill)] == ["A1:C3", "C4:C6"]

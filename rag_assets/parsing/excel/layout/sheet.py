@@ -160,10 +160,6 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
         least = 1 if len({box.area.top for box in boxes}) == 1 else 2
         while take(bottom + 1, least):
             bottom = max(bottom + 1, *(box.area.bottom for box in added))
-        sums, below = free.get(bottom + 1, []), {box.area.left for box in free.get(bottom + 2, [])}
-        numbers = {box.area.left for box in boxes + added if box.area.bottom == bottom and is_number(box.text)}
-        if any(is_number(box.text) and box.area.left in numbers - below for box in sums):
-            take(bottom + 1, 1)
         take(top - 1, 2)
     return boxes + added
 
