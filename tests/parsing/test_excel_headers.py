@@ -325,6 +325,7 @@ def test_a_heading_above_the_title_of_a_table_stays_one() -> None:
     [
         ([("社員", "一覧", "GET"), ("社員", "詳細", "GET"), ("勤怠", "一覧", "PUT")], 0),
         ([("品名", "場所", "個数"), ("りんご", "棚", 10), ("品名", "箱", 20)], 1),
+        ([("氏名", "部署", "更新"), ("山田", "営業", "更新"), ("鈴木", "総務", "更新")], 1),
     ],
 )
 @pytest.mark.parametrize("lined", [False, True])

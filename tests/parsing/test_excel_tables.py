@@ -777,3 +777,12 @@ def test_signs_beside_a_table_are_in_its_rows() -> None:
         ("★", "電池", "別売", "30"),
     ]
     assert table.header_row_count == 1
+
+
+def test_arrows_between_boxes_are_no_signs_beside_a_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for left, text in (("A", "画面"), ("D", "処理")):
+            draw_box(sheet, f"{left}1:{left}3", text)
+        sheet["B2"] = "→"
+
+    assert not any(block.kind is BlockKind.TABLE for block in blocks_of(fill))

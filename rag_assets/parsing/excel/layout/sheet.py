@@ -27,6 +27,7 @@ from rag_assets.text.scripts import ITEM_LETTERS
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
 _MARK_CHARS, _MARK_COLUMNS = 2, 2  # of signs beside a table
+_ARROWS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄")
 _HEADS = 4  # names of columns, from which what stands below them is of their table
 _SPACED_ROWS = 4  # of columns with several empty ones between them
 _ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
@@ -152,11 +153,11 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
 
     for row in range(top, bottom + 1):
         take(row, 0)
-    for row in range(top + 1, bottom + 1):
-        marks = [box for box in free.get(row, ()) if _is_mark_beside(box, left, right)]
-        added.extend(marks)
-        free[row] = [box for box in free.get(row, ()) if box not in marks]
     if len(lefts) > 1:
+        for row in range(top + 1, bottom + 1):
+            marks = [box for box in free.get(row, ()) if _is_mark_beside(box, left, right)]
+            added.extend(marks)
+            free[row] = [box for box in free.get(row, ()) if box not in marks]
         least = 1 if len({box.area.top for box in boxes}) == 1 else 2
         while take(bottom + 1, least):
             bottom = max(bottom + 1, *(box.area.bottom for box in added))
@@ -167,7 +168,8 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
 def _is_mark_beside(box: Box, left: int, right: int) -> bool:
     """Whether a sign without letters and digits stands beside the columns of a table."""
     near = left - _MARK_COLUMNS <= box.area.left < left or right < box.area.left <= right + _MARK_COLUMNS
-    return near and len(box.text) <= _MARK_CHARS and not any(map(str.isalnum, box.text))
+    is_sign = len(box.text) <= _MARK_CHARS and not any(map(str.isalnum, box.text))
+    return near and is_sign and not _ARROWS.intersection(box.text)
 
 
 def _table_blocks(boxes: Sequence[Box]) -> list[Block]:

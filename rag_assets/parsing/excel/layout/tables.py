@@ -288,13 +288,16 @@ def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
 
 
 def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
-    """Whether texts of a row are values of their columns, as they stand there again; not where some name numbers."""
+    """Whether texts of a row are values of their columns, as they stand there again; not where some name numbers, or
+    nearly all are of the words that name fields.
+    """
     boxes, below = names.text_boxes, bands[:_LOOKED_AT_ROWS]
     values = {(box.area.left, box.text) for band in below for box in band.text_boxes}
     if len(boxes) < _LEAST_NAMES or not any((box.area.left, box.text) in values for box in boxes):
         return False
-    columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes if is_name(box.text))
-    return not any(_share(list(map(is_number, column))) > _MOST for column in columns)
+    columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes)
+    numbers = any(_share(list(map(is_number, column))) > _MOST for column in columns)
+    return not numbers and _share([is_attribute(box.text) for box in boxes]) < _ALL_BUT_FEW
 
 
 def _names_columns(band: Band) -> bool:
