@@ -779,10 +779,10 @@ def test_signs_beside_a_table_are_in_its_rows() -> None:
     assert table.header_row_count == 1
 
 
-def test_arrows_between_boxes_are_no_signs_beside_a_table() -> None:
+@pytest.mark.parametrize("sign", ["→", "-"])
+def test_arrows_and_dashes_are_no_signs_beside_a_table(sign: str) -> None:
     def fill(sheet: Worksheet) -> None:
-        for left, text in (("A", "画面"), ("D", "処理")):
-            draw_box(sheet, f"{left}1:{left}3", text)
-        sheet["B2"] = "→"
+        write(sheet, [("品名", "備考", "単価"), ("抵抗", "予備", 10), ("電池", "別売", 30)], lined=True)
+        sheet["E2"] = sign
 
-    assert not any(block.kind is BlockKind.TABLE for block in blocks_of(fill))
+    assert [block.cell_range for block in blocks_of(fill)] == ["A1:C3", "E2"]

@@ -27,7 +27,7 @@ from rag_assets.text.scripts import ITEM_LETTERS
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
 _MARK_CHARS, _MARK_COLUMNS = 2, 2  # of signs beside a table
-_ARROWS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄")
+_NO_MARKS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄-‐–—―−－/／")  # arrows between boxes, and what stands for nothing
 _HEADS = 4  # names of columns, from which what stands below them is of their table
 _SPACED_ROWS = 4  # of columns with several empty ones between them
 _ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
@@ -169,7 +169,7 @@ def _is_mark_beside(box: Box, left: int, right: int) -> bool:
     """Whether a sign without letters and digits stands beside the columns of a table."""
     near = left - _MARK_COLUMNS <= box.area.left < left or right < box.area.left <= right + _MARK_COLUMNS
     is_sign = len(box.text) <= _MARK_CHARS and not any(map(str.isalnum, box.text))
-    return near and is_sign and not _ARROWS.intersection(box.text)
+    return near and is_sign and not _NO_MARKS.intersection(box.text)
 
 
 def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
