@@ -117,7 +117,7 @@ def test_rows_of_values_below_a_header_that_spans_columns_are_no_headers(name: s
     assert (table.header_row_count, rows(table)[0][1:]) == (1, (SPANNED[name][0][1],) * 2)
 
 
-@pytest.mark.parametrize("names", [("1st", "2nd"), ("1Q", "2Q"), ("first", "second")])
+@pytest.mark.parametrize("names", [("1st", "2nd"), ("1Q", "2Q"), ("first", "second"), ("50円", "1,000円")])
 def test_a_second_row_that_names_columns_of_figures_is_a_header(names: tuple[str, str]) -> None:
     drawing = "\n".join(
         [
@@ -130,6 +130,25 @@ def test_a_second_row_that_names_columns_of_figures_is_a_header(names: tuple[str
     texts = [("pupil", "score", ""), ("", *names), ("Ann", "71", "82"), ("Bob", "65", "90")]
     ((table,),) = read(page(cells(texts), drawing))
     assert (table.header_row_count, rows(table)[1]) == (2, ("pupil", *names))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "names"),
+    [
+        ([(210.0, 114.0, 10.0, "金"), (310.0, 114.0, 10.0, "額")], ("金 額", "金 額")),
+        ([(210.0, 114.0, 10.0, "価格"), (310.0, 114.0, 10.0, "単位")], ("価格", "単位")),
+    ],
+)
+def test_a_word_spread_over_columns_is_the_name_of_them_all(pieces: list[Piece], names: tuple[str, str]) -> None:
+    drawing = "\n".join(
+        [
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in (100, 120, 140, 160, 180)),
+            *(f"{x} 742 m {x} 662 l S" for x in (70, 170, 370)),
+            "270 722 m 270 662 l S",
+        ]
+    )
+    ((table,),) = read(page([*pieces, *cells([("name", "", ""), *BODY[:3]])], drawing))
+    assert (table.header_row_count, rows(table)[0]) == (1, ("name", *names))
 
 
 def test_the_first_full_row_above_figures_names_the_columns() -> None:

@@ -28,6 +28,8 @@ _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
 _EVEN_ROWS, _EVEN_COLUMNS = 4, 4
 _ITEM_NUMBER = re.compile(r"^\d+(?:[.-]\d+)+\.?$")
+_AMOUNT = re.compile(r"\d[\d,.]*\s*(?P<unit>[^\W\d_]{1,3}|[%％])")
+_FEWEST_AMOUNTS = 2
 _NAME_CHARS = 40  # of the name of a column
 
 
@@ -138,8 +140,11 @@ def _open_columns(grid: Grid, rooms: dict[int, list[Run]]) -> tuple[Grid, frozen
         if not inner or crossing > _CROSSING_SHARE * len(runs):
             continue
         used = {bisect_right(inner, run.left + 1) for run in runs}
-        if len(used) < max(2, _OPEN_SHARE * len(columns)):
+        is_heading = room in grid.rooms[0] and len(list(lines_of(runs))) == 1
+        if len(used) < (len(columns) if is_heading else max(2, _OPEN_SHARE * len(columns))):
             continue
+        if is_heading and all(len(run.text.strip()) == 1 for run in runs):
+            continue  # one word with room between its letters
         frames.discard(room)
         for row in cells:
             for column in columns:
@@ -278,7 +283,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
         reaches |= last[0] == rooms[count][0] >= 0 and all(marked[: count + 1]) and not all(marked[: count + 2])
         groups = count == 1 and leading <= count and _is_parted(last, *rows[:2])
-        if not (reaches or groups) or _holds_values(rows[count]):
+        if not (reaches or groups) or (_holds_values(rows[count]) and not _names_amounts(rows[count:])):
             break
         count += 1
     return count if count < len(rows) else 0
@@ -331,6 +336,18 @@ def _is_full(row: Sequence[str], rooms: Sequence[int] = ()) -> bool:
 def _holds_values(row: Sequence[str]) -> bool:
     """Whether a cell is a figure, which 1月 or 1st are not, a number of a list, or longer than the name of a column."""
     return _is_listed(row) or any(is_number(cell) and not COUNTED.fullmatch(cell) for cell in row)
+
+
+def _names_amounts(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all figures of the first row are amounts of one unit, as 1,000円 and 2,000円, which none below has."""
+    first, *others = rows
+    figures = [column for column, cell in enumerate(first) if is_number(cell)]
+    amounts = [match for column in figures if (match := _AMOUNT.fullmatch(first[column]))]
+    units = {match["unit"] for match in amounts}
+    if len(amounts) < len(figures) or len({match[0] for match in amounts}) < _FEWEST_AMOUNTS or len(units) > 1:
+        return False
+    below = [row[column] for row in others for column in figures if row[column]]
+    return sum(map(is_number, below)) * 2 > len(below) and not any(cell.endswith(tuple(units)) for cell in below)
 
 
 def _is_listed(row: Sequence[str]) -> bool:
