@@ -229,6 +229,14 @@ def test_list_items() -> None:
     assert [kind for kind, _ in shown(page_read.blocks)] == [LIST_ITEM] * 3
 
 
+def test_letters_of_a_font_of_symbols_are_the_bullets_that_they_show() -> None:
+    font = "/W << /Type /Font /Subtype /TrueType /BaseFont /ABCDEF+Wingdings-Regular /Encoding /WinAnsiEncoding >>"
+    bullets = [f"BT /W 10 Tf 72 {742 - 14 * number} Td ({letter}) Tj ET" for number, letter in enumerate("lu")]
+    texts = column(86, 100, ["lanterns, which are lit", "umbrellas, which are shut"])
+    (read,) = parse_pdf(make_pdf([page(texts, "\n".join(bullets))], fonts=font), 10).pages
+    assert shown(read.blocks) == [(LIST_ITEM, "• lanterns, which are lit"), (LIST_ITEM, "• umbrellas, which are shut")]
+
+
 def test_titles_of_chapters_in_the_margin_are_headers() -> None:
     """They change from page to page, but stand at one height, apart from the text."""
     pages: list[list[Piece] | str] = [

@@ -31,7 +31,7 @@ _RADICALS = re.compile("[\u2e80-\u2fdf]")
 _KANA = re.compile(rf"[\s{HIRAGANA}{KATAKANA}・]+")
 _BULLET = re.compile("[・•●○■□◆◇▪▫▶►‣⁃➢✓※⚫◼–—\uf000-\uf0ff]")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
-_BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
+_BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0a8\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)

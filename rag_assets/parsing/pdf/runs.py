@@ -30,6 +30,9 @@ _STACKED_RUNS = 6
 _STACKED_SHARE = 0.3
 _STACKED_PITCH = 0.9
 
+# Bullets under letters, by a part of the names of fonts.
+_BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
+
 # Bookmarks and links.
 _BOOKMARKS = 5000
 _LINKS = 2000
@@ -201,6 +204,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                 if run:
                     yield run
                 size, is_bold = _type_of(text_page, index, where)
+                character = _plain_bullet(text_page, index, character)
                 run = None if character.isspace() else Run([character], [where[0]], *where, size, is_bold)
             is_guessed = False
     if run:
@@ -265,9 +269,7 @@ def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
     size = float(raw.FPDFText_GetFontSize(text_page, index))
     if raw.FPDFText_GetMatrix(text_page, index, matrix):
         size *= max(math.hypot(matrix.c, matrix.d), 1e-6)
-    buffer = ctypes.create_string_buffer(128)
-    length = raw.FPDFText_GetFontInfo(text_page, index, buffer, 128, flags)
-    name = buffer.value.lower() if 0 < length <= 128 else b""
+    name = _font_name(text_page, index, flags)
     is_bold = (
         raw.FPDFText_GetFontWeight(text_page, index) >= _BOLD_WEIGHT
         or any(word in name for word in (b"bold", b"heavy", b"black"))
@@ -275,6 +277,21 @@ def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
     )
     extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
     return (size if 0.3 * height < size < 3 * extent else height), is_bold
+
+
+def _font_name(text_page: Any, index: int, flags: Any) -> bytes:
+    """Name of a character's font in small letters."""
+    buffer = ctypes.create_string_buffer(128)
+    length = raw.FPDFText_GetFontInfo(text_page, index, buffer, 128, flags)
+    return buffer.value.lower() if 0 < length <= 128 else b""
+
+
+def _plain_bullet(text_page: Any, index: int, character: str) -> str:
+    """A bullet in place of the letter that a font of symbols has it under; else the character."""
+    for font, bullets in _BULLETS.items():
+        if character in bullets and font in _font_name(text_page, index, ctypes.c_int()):
+            return bullets[character]
+    return character
 
 
 def _font_of(text_page: Any, index: int) -> int:
