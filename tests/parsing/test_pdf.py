@@ -539,16 +539,24 @@ def test_a_japanese_line_that_the_next_would_have_filled_ends_its_paragraph(firs
     [
         ["第１１条 委員は委員会の決定に基づいて任免され、その任期を一年とする。", "第１２条 委員会は役員を選ぶ。"],
         ["入力漏れ：二週間のあいだ原価の入力がない案件（担当者の名前つき）", "予算アラート：予算の九割を超えた案件"],
+        ["第９条 委員会の会合にかかる費用は委員の負担とする。", "（雑則）", "第\u200b１０条 委員会の役員を選ぶ。"],
+        ["第３条 会費は月の終わりまでに納めるものとする。", "２ 納めた会費は返さない。", "３ 会費の額は別に定める。"],
         ["Q: 契約書に回答の義務を書いておかなければならないのはどんな場合か", "A: 契約の雛形に入れてある"],
     ],
 )
 def test_articles_and_labels_begin_paragraphs(lines: list[str]) -> None:
     (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
-    assert [block.text for block in page_read.blocks] == lines
+    assert [block.text for block in page_read.blocks] == [line.replace("\u200b", "") for line in lines]
 
 
 def test_an_article_that_a_sentence_names_goes_on() -> None:
     lines = [f"{PROSE}ときは、規約の", "第十二条 の定めに従って扱うものとする。"]
+    (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
+    assert len(page_read.blocks) == 1
+
+
+def test_a_number_that_counts_no_clause_goes_on() -> None:
+    lines = [f"第３条 {PROSE}ものとする。", "５ 万円を超える買い物は前もって届け出るものとする。"]
     (page_read,) = parse_pdf(make_pdf([column(72, 120, lines)]), 10).pages
     assert len(page_read.blocks) == 1
 

@@ -39,6 +39,8 @@ _MARGIN_LINES, _MARGIN_SHARE = 5, 0.25
 _ARTICLE = re.compile(  # that no sentence names
     r"第\s?[\d一二三四五六七八九十百]+\s?条(?:の[\d一二三四五六七八九十]+)?(?:\s|[（(][^）)]{1,20}[）)])(?!の|に|を|及び|又は)"
 )
+_TITLE_ABOVE = re.compile("[（(][^（）()]{1,40}[）)]")  # of an article
+_CLAUSE = re.compile(r"(\d{1,2})\s+[^\d\s]")
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
@@ -174,8 +176,9 @@ class Layout:
         inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
         spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
         edge = max((line.box[2] for line in lines if not (line.table or line.is_row)), default=0.0)
-        for line in lines:
-            if paragraph and self._begins_paragraph(paragraph, line, spacing, edge):
+        for line, below in zip(lines, [*(line.text for line in lines[1:]), ""], strict=True):
+            is_title = _TITLE_ABOVE.fullmatch(line.text) and _ARTICLE.match(below)
+            if paragraph and (is_title or self._begins_paragraph(paragraph, line, spacing, edge)):
                 yield paragraph
                 paragraph = []
             paragraph.append(line)
@@ -280,6 +283,8 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, i
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
+    if last.text.endswith("。") and _begins_clause(paragraph[0].text, line.text):
+        return True
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
     if LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
         return True
@@ -301,6 +306,14 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, i
     first_word = next(iter(line.text.split(maxsplit=1)), "")
     would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
     return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or would_have_fitted)
+
+
+def _begins_clause(first: str, text: str) -> bool:
+    """Whether a line has the number of the next clause after the one, or the article, that a paragraph begins with."""
+    own, above = _CLAUSE.match(text), _CLAUSE.match(first)
+    if not own or not (above or _ARTICLE.match(first)):
+        return False
+    return int(own[1]) == (int(above[1]) if above else 1) + 1
 
 
 def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> bool:

@@ -46,6 +46,7 @@ GOES_ON = re.compile(
 )
 GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
 _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
+_ZERO_WIDTH = "\u200b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +462,7 @@ def _clean_line(text: str) -> str:
     stand for or nothing; leader dots one ellipsis; ideographs set with spaces between them are set without.
     """
     ends_hyphenated = text.rstrip().endswith(_HYPHEN_MARKS)
-    for mark in _HYPHEN_MARKS:
+    for mark in (*_HYPHEN_MARKS, _ZERO_WIDTH):
         text = text.replace(mark, "")
     text = _RADICALS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _LEADERS.sub(" … ", _SYMBOLS.sub(_plain_symbol, text))
