@@ -640,6 +640,12 @@ def test_short_labels_with_what_they_stand_for_stay_lines() -> None:
     assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "\n".join(lines))
 
 
+def test_labels_stay_lines_where_the_longest_line_of_the_page_has_room() -> None:
+    lines = ["予算の警告：実行予算の九割を超えた案件の一覧を送る", "入金の遅延：入金予定日を過ぎた案件の一覧を送り直す"]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *column(72, 160, lines)]]), 1).pages
+    assert page_read.blocks[1].text == "\n".join(lines)
+
+
 def test_a_bold_line_that_fills_the_column_and_runs_on_is_no_heading() -> None:
     prose = ["running text that fills the column from end to end"] * 6
     begun, rest = "Label: the text behind it fills the column as", "well and goes on in regular type."

@@ -84,6 +84,7 @@ class Layout:
         self._margins = _Margins(pages)
         self._widths = [page.size[0] for page in pages]
         self._width = 0.0  # of the page that is read
+        self._edge = 0.0  # where its longest line ends
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
             page.body = body
 
@@ -144,7 +145,8 @@ class Layout:
     def _text(self, lines: list[Line]) -> str:
         """Text of a paragraph; labels with what they stand for are lines of their own where those are short."""
         groups = [[lines[0]]]
-        right = max(self._width / 2, *(line.box[2] for line in lines))
+        margin = self._margins.right(self._width, lines[0]) or self._edge
+        right = max(self._width / 2, margin, *(line.box[2] for line in lines))
         for above, below in pairwise(lines):
             is_short = right - above.box[2] > 1.5 * above.size and not GOES_ON.search(above.text)
             if is_short and LABEL.match(below.text) and LABEL.match(lines[0].text):
@@ -175,7 +177,7 @@ class Layout:
         gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
         inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
         spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
-        edge = max((line.box[2] for line in lines if not (line.table or line.is_row)), default=0.0)
+        edge = self._edge = max((line.box[2] for line in lines if not (line.table or line.is_row)), default=0.0)
         for line, below in zip(lines, [*(line.text for line in lines[1:]), ""], strict=True):
             is_title = _TITLE_ABOVE.fullmatch(line.text) and _ARTICLE.match(below)
             if paragraph and (is_title or self._begins_paragraph(paragraph, line, spacing, edge)):
