@@ -224,9 +224,10 @@ def test_headings_make_sections_over_pages() -> None:
 
 
 def test_list_items() -> None:
-    page = column(72, 100, ["(1) first of all the points that are made", "(2) second point", "・第三の項目"])
+    texts = ["(1) first of all the points that are made", "(2) second point", "・第三の項目", "o 第四の項目"]
+    page = column(72, 100, texts)
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert [kind for kind, _ in shown(page_read.blocks)] == [LIST_ITEM] * 3
+    assert [kind for kind, _ in shown(page_read.blocks)] == [LIST_ITEM] * 4
 
 
 def test_letters_of_a_font_of_symbols_are_the_bullets_that_they_show() -> None:
@@ -638,6 +639,23 @@ def test_short_labels_with_what_they_stand_for_stay_lines() -> None:
     lines = ["引数：なし", "返り値：なし", "使用する変数："]
     ((block,),) = [page.blocks for page in parse_pdf(make_pdf([column(72, 100, lines)]), 1).pages]
     assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "\n".join(lines))
+
+
+def test_a_bold_label_makes_no_bold_line_of_the_text_behind_it() -> None:
+    prose = ["running text that fills the column from end to end of it"] * 6
+    label = "BT /B 10 Tf 72 642 Td (Label: ) Tj /L 10 Tf (the text that explains it) Tj ET"
+    title = "BT /B 10 Tf 72 622 Td (Title: all of it in bold) Tj ET"
+    (page_read,) = parse_pdf(make_pdf([page(column(72, 100, prose), f"{label}\n{title}")]), 1).pages
+    assert shown(page_read.blocks)[1:] == [
+        (PARAGRAPH, "Label: the text that explains it"),
+        (HEADING, "Title: all of it in bold"),
+    ]
+
+
+def test_a_line_that_announces_others_ends_its_paragraph_where_it_has_room() -> None:
+    lines = ["分割したあとの領域はおおよそ次のようになる：", "いちばん左は橙色", "ほかは黄色"]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *column(72, 160, lines)]]), 1).pages
+    assert page_read.blocks[1].text == lines[0]
 
 
 def test_labels_stay_lines_where_the_longest_line_of_the_page_has_room() -> None:

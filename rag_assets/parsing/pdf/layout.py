@@ -58,6 +58,7 @@ _UNIT_NOTE = re.compile(
     re.IGNORECASE,
 )
 _BULLETED = re.compile(r"^[・•○□▪▶►‣⁃➢✓※–—*-]")
+_ANNOUNCING = (":", "：")
 _SENTENCE_END = ("。", ".", "．", "!", "?", "！", "？", "」", "』", ":", "：", ";")
 
 
@@ -217,7 +218,9 @@ class Layout:
         if line.is_row:
             return False
         is_title = line.size >= self._body * _HEADING_SIZE or line.is_bold
-        return _looks_like_beginning(paragraph, line, margin, is_title=is_title)
+        has_room = (margin or edge) - last.box[2] > 1.5 * line.size
+        is_announced = last.text.endswith(_ANNOUNCING) and has_room and not line.text[0].islower()
+        return is_announced or _looks_like_beginning(paragraph, line, margin, is_title=is_title)
 
 
 class _Margins:

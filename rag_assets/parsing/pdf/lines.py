@@ -37,7 +37,7 @@ _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
 LIST_ITEM = re.compile(
     rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
-    rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
+    rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|o\s+[{CJK}]|[{KATAKANA_LETTERS}][)）]\s?)"
 )
 LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))(?:\s?\S|$)")
 LATIN_WORD = re.compile(f"[^\\s{CJK}]+")
