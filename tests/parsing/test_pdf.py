@@ -591,6 +591,13 @@ def test_names_below_each_other_stand_alone_where_the_margin_shows_that_they_end
     assert [block.text for block in read[1].blocks] == names
 
 
+def test_names_of_one_length_stand_alone_where_another_line_reaches_further() -> None:
+    names = ["初期調査", "探索活動", "感染拡大"]
+    texts = [*column(72, 100, [PROSE]), *column(72, 160, names), *column(300, 300, ["物流部門", "担当部長"])]
+    (page_read,) = parse_pdf(make_pdf([texts]), 10).pages
+    assert [block.text for block in page_read.blocks][1:] == [*names, "物流部門担当部長"]
+
+
 def test_text_that_flows_around_a_picture_is_one_paragraph() -> None:
     narrow = ["共通の規則を定めて", "データを揃えると連", "携が容易になり利用", "が進む"]
     pages: list[list[Piece] | str] = [column(72, 120, [PROSE] * 8), column(72, 120, narrow)]

@@ -86,6 +86,7 @@ class Layout:
         self._widths = [page.size[0] for page in pages]
         self._width = 0.0  # of the page that is read
         self._edge = 0.0  # where its longest line ends
+        self._reaches: dict[tuple[int, int], float] = {}  # where it ends of those that begin at a place of a region
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
             page.body = body
 
@@ -178,6 +179,11 @@ class Layout:
         gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
         inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
         spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
+        self._reaches.clear()
+        for line in lines:
+            if not (line.table or line.is_row or line.is_in_figure or line.is_ruby):
+                place = line.region, round(line.box[0] / _MARGIN_STEP)
+                self._reaches[place] = max(self._reaches.get(place, 0.0), line.box[2])
         edge = self._edge = max((line.box[2] for line in lines if not (line.table or line.is_row)), default=0.0)
         for line, below in zip(lines, [*(line.text for line in lines[1:]), ""], strict=True):
             is_title = _TITLE_ABOVE.fullmatch(line.text) and _ARTICLE.match(below)
@@ -220,7 +226,8 @@ class Layout:
         is_title = line.size >= self._body * _HEADING_SIZE or line.is_bold
         has_room = (margin or edge) - last.box[2] > 1.5 * line.size
         is_announced = last.text.endswith(_ANNOUNCING) and has_room and not line.text[0].islower()
-        return is_announced or _looks_like_beginning(paragraph, line, margin, is_title=is_title)
+        reach = self._reaches.get((last.region, round(last.box[0] / _MARGIN_STEP)), 0.0)
+        return is_announced or _looks_like_beginning(paragraph, line, margin, reach, is_title=is_title)
 
 
 class _Margins:
@@ -280,7 +287,7 @@ def _is_title(text: str, below: str) -> bool:
     return bool(is_numbered and not goes_on and not _IN_ITEM.search(text))
 
 
-def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, is_title: bool) -> bool:
+def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reach: float, *, is_title: bool) -> bool:
     """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above; lines in
     the type of titles are broken where they read well.
     """
@@ -306,7 +313,7 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, *, i
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
         return True
     is_japanese = is_cjk(last.text[-1]) or is_cjk(line.text[0])
-    if is_japanese and not is_title and _is_ended(paragraph, line, room, margin):
+    if is_japanese and not is_title and _is_ended(paragraph, line, room, margin, reach):
         return True
     first_word = next(iter(line.text.split(maxsplit=1)), "")
     would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
@@ -321,7 +328,7 @@ def _begins_clause(first: str, text: str) -> bool:
     return int(own[1]) == (int(above[1]) if above else 1) + 1
 
 
-def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> bool:
+def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, reach: float) -> bool:
     """Whether the last line of a paragraph ends where the next one would have begun, had it been broken for want of
     room: Japanese is broken at any character.
 
@@ -330,6 +337,7 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> 
         line: The next one.
         room: Behind the last one, to the longest of these, in points.
         margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
+        reach: Where the longest line of the page ends of those that begin where the last one does. Counts among names.
     """
     last = paragraph[-1]
     if GOES_ON.search(last.text) or GOING_ON.match(line.text):
@@ -338,12 +346,18 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float) -> 
     is_full = 0 < margin < line.box[2] + line.size
     if abs(sum(shift)) < line.size < abs(shift[0]) and not is_full:
         return False  # both are centred
+    are_names = not _IN_SENTENCE.search(last.text + line.text)
+    word = LATIN_WORD.match(line.text)
+    word_room = 0.6 * len(word[0]) + 1 if word else 0
+    is_labelled = LABEL.match(line.text) and LABEL.match(paragraph[0].text)
+    has_room = reach - last.box[2] > max(_HEADING_ROOM, word_room) * line.size
+    if are_names and abs(shift[0]) < line.size and has_room and not is_labelled:
+        return True
     if any(abs(each.box[2] - last.box[2]) <= 0.5 * line.size for each in (*paragraph[-2:-1], line)):
         return False  # broken at a narrow width
-    if not _IN_SENTENCE.search(last.text + line.text) and abs(shift[1]) > line.size:
+    if are_names and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
-    word = LATIN_WORD.match(line.text)
-    return room > max(_ENDED_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * line.size
+    return room > max(_ENDED_ROOM, word_room) * line.size
 
 
 def _begins_vertical(paragraph: list[Line], line: Line) -> bool:
