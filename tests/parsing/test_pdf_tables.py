@@ -515,6 +515,28 @@ def test_columns_without_rules_and_a_rule_below_their_header() -> None:
     assert (rows(table), table.header_row_count) == (texts, 1)
 
 
+def bands(names: list[str], step: float = 12.0) -> list[Block]:
+    """A page of rules across with a name and two lines in each band between them, below the names of the columns."""
+    ys = [100.0 + 40 * number for number in range(len(names) + 1)]
+    pieces = [(75.0, 90.0, 9.0, "trouble"), (225.0, 90.0, 9.0, "remedy")]
+    for name, y in zip(names, ys, strict=False):
+        texts = ("Switch the machine off, wait for at least a minute", "and switch it on again.")
+        pieces += [(75.0, y + 12, 9.0, name), *((225.0, y + 12 + step * n, 9.0, text) for n, text in enumerate(texts))]
+    (blocks,) = read(page(pieces, "\n".join(f"70 {842 - y} m 440 {842 - y} l S" for y in ys)))
+    return blocks
+
+
+def test_rows_that_only_rules_across_part_keep_their_lines_together() -> None:
+    names = ["no light", "no sound", "no water", "no heat"]
+    (table,) = bands(names)
+    remedy = "Switch the machine off, wait for at least a minute and switch it on again."
+    assert rows(table) == [("trouble", "remedy"), *((name, remedy) for name in names)]
+
+
+def test_lines_far_apart_between_rules_are_rows_of_their_own() -> None:
+    assert len(bands(["no light", "no sound", "no water", "no heat"], step=22)) > 1
+
+
 def test_lists_and_contents_are_no_tables() -> None:
     items = [
         (left, 100.0 + 14 * number, 10.0, text)

@@ -16,6 +16,7 @@ from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import sensible_title
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.ocr import OcrTime
+from rag_assets.parsing.pdf.bands import find_bands
 from rag_assets.parsing.pdf.columns import take_aligned
 from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.layout import Layout
@@ -113,7 +114,9 @@ def _arrange(page: OpenPage, runs: list[Run]) -> list[Line]:
     """Lines and tables from the runs of a page and what is drawn on it."""
     add_link_targets(page, runs)
     drawing = read_drawing(page)
-    tables, outside = take_tables(runs, find_grids(page, drawing), drawing.filled)
+    grids = find_grids(page, drawing)
+    grids += find_bands(drawing.across, grids, runs)
+    tables, outside = take_tables(runs, grids, drawing.filled)
     return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
 
 
