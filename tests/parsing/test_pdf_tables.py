@@ -161,6 +161,7 @@ HEADERS = {  # rows of a table, and how many of them are headers
     "items that are all alike": ([("book", "6,200", "yes"), ("coat", "41,700", "yes"), ("shoes", "800", "no")], 0),
     "years": ([("項目", "2018年", "2019年"), ("売上", "65", "70"), ("費用", "50", "52")], 1),
     "an empty corner": ([("", "group A", "group B"), ("leader", "none", "one"), ("rules", "no", "yes")], 1),
+    "titles above": ([("財産目録", "", ""), ("期末の現在", "", ""), HEAD, *BODY], 3),
     "a section below": ([HEAD, ("fruit", "", ""), ("apples", "1.50", "kg")], 1),
 }
 
@@ -176,6 +177,14 @@ def test_a_shaded_row_below_a_full_header_is_no_header() -> None:
     shading = f"0.8 g 70 {842 - 120} 300 20 re f 0.9 g 70 {842 - 140} 300 20 re f 0 g"
     ((table,),) = read(f"{shading}\n" + ruled([HEAD, *[("item", "text", "more")] * 3]))
     assert table.header_row_count == 1
+
+
+def test_shaded_titles_of_parts_are_no_headers() -> None:
+    texts = [("1. general", ""), ("what is it", "p. 2"), ("2. rules", ""), ("what is allowed", "p. 3")]
+    shading = "\n".join(f"0.8 g 70 {842 - y} 300 20 re f 0 g" for y in (120, 160))
+    drawing = grid([70.0, 170.0, 370.0], [100.0, 120.0, 140.0, 160.0, 180.0])
+    ((table,),) = read(page(cells(texts), f"{shading}\n{drawing}"))
+    assert (rows(table), table.header_row_count) == (texts, 0)
 
 
 def test_a_shaded_row_above_others_is_a_header_in_bold_type_throughout() -> None:
@@ -434,6 +443,12 @@ def test_a_header_is_repeated_on_the_next_page() -> None:
 def test_a_header_that_stands_on_both_pages_is_not_doubled() -> None:
     (_,), (two,) = read(ruled([HEAD, *BODY], 600.0), ruled([HEAD, *BODY[:2]]))
     assert (rows(two), two.header_row_count) == ([HEAD, *BODY[:2]], 1)
+
+
+def test_a_table_with_a_title_of_its_own_takes_no_header() -> None:
+    one, two = ([(title, "", ""), HEAD, *BODY] for title in ("財産目録", "貸借対照表"))
+    ((_,), (table,)) = read(ruled(one), ruled(two))
+    assert (rows(table), table.header_row_count) == (two, 2)
 
 
 def test_a_table_of_other_columns_takes_no_header() -> None:

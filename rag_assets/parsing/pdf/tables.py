@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import and_
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
@@ -248,17 +249,32 @@ def _is_centred(grid: Grid, lines: dict[int, list[Line]], rows: Sequence[tuple[i
 
 
 def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:
-    """Rows at the top of a table that are headers of its columns.
+    """Rows at the top of a table that are headers of its columns, with titles of the whole of it above them.
 
-    Rows set apart in bold type or by colour, where the others are not, to the first that is full, and full rows of
-    names below it above figures; else rows above the first that holds numbers; else the first row where it names
-    columns of figures or, of three columns and more, where it is full and no figure stands in it among those of its
-    column. A cell that spans rows or columns takes the rows along that it reaches over.
+    A title is a row of one text; one that looks like others further down is the title of a part, and no header.
 
     Args:
         rows: Cells of each row.
         marked: For each row whether it is bold or coloured, or centred above others that are not.
         rooms: For each row the numbers of its cells, equal where a cell spans; empty where nothing spans.
+    """
+    lone = list(map(_is_lone, rows))
+    titles = lone.index(False) if False in lone[: _HEADER_ROWS + 1] else 0
+    below = 0
+    if titles and any(is_number(cell) for row in rows[titles:] for cell in row[1:]):
+        below = _count_names(rows[titles:], marked[titles:], rooms[titles:])
+    count = titles + below if below else _count_names(rows, marked, rooms)
+    is_part = count <= titles and any(map(and_, lone[titles:], marked[titles:]))
+    return 0 if is_part else count
+
+
+def _count_names(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:
+    """Rows at the top of a table that name its columns.
+
+    Rows set apart in bold type or by colour, where the others are not, to the first that is full, and full rows of
+    names below it above figures; else rows above the first that holds numbers; else the first row where it names
+    columns of figures or, of three columns and more, where it is full and no figure stands in it among those of its
+    column. A cell that spans rows or columns takes the rows along that it reaches over.
     """
     count = 0
     leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
@@ -326,6 +342,11 @@ def _names_periods(rows: Sequence[Sequence[str]]) -> bool:
     if is_number(first[0]) or periods < min(2, len(first) - 1) or sum(map(_has_numbers, others)) * 2 < len(others):
         return False
     return all(COUNTED.fullmatch(cell) or not is_number(cell) for cell in first[1:])
+
+
+def _is_lone(row: Sequence[str]) -> bool:
+    """Whether a row is one text, from the first cell on, as a title."""
+    return bool(row[0]) and len({cell for cell in row if cell}) == 1
 
 
 def _is_full(row: Sequence[str], rooms: Sequence[int] = ()) -> bool:
@@ -399,8 +420,14 @@ def _last_table(lines: Sequence[Line]) -> PageTable | None:
 
 
 def _agree(first: PageTable, second: PageTable) -> bool:
-    """Whether the columns of two tables stand below each other; those without rules as far as their texts tell."""
+    """Whether the columns of two tables stand below each other, and the second begins with no title of its own.
+
+    Those without rules do as far as their texts tell.
+    """
     if len(first.edges) != len(second.edges) or first.is_ruled != second.is_ruled:
+        return False
+    titles = first.rows[0].cells, second.rows[0].cells
+    if second.header_row_count > 1 and _is_lone(titles[1]) and titles[0] != titles[1]:
         return False
     if first.is_ruled:
         return all(abs(a - b) <= _EDGE_TOLERANCE for a, b in zip(first.edges, second.edges, strict=True))
