@@ -160,7 +160,7 @@ PAGES = Table(
         column(
             "role",
             TEXT,
-            "`cover`, `revision_history` or `contents` for sheets that hold no content of their own; else null.",
+            "`cover`, `revision_history` or `contents` for sheets and pages without content of their own; else null.",
             nullable=True,
         ),
         LANGUAGE,

@@ -13,7 +13,7 @@ from golden import CORPUS, needs_corpus
 from office_building import shown
 from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
 
-from rag_assets.contracts.causes import BlockKind, FailureCause
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import current_limits, limited
@@ -236,6 +236,23 @@ def test_letters_of_a_font_of_symbols_are_the_bullets_that_they_show() -> None:
     texts = column(86, 100, ["lanterns, which are lit", "umbrellas, which are shut"])
     (read,) = parse_pdf(make_pdf([page(texts, "\n".join(bullets))], fonts=font), 10).pages
     assert shown(read.blocks) == [(LIST_ITEM, "• lanterns, which are lit"), (LIST_ITEM, "• umbrellas, which are shut")]
+
+
+@pytest.mark.parametrize(
+    ("ends", "role"),
+    [
+        (("p.1", "p.1", "P.3", "p.4", "p.5", "p.5"), PageRole.CONTENTS),
+        (("5",) * 6, None),
+        (("100", "120", "150", "180", "200", "300"), None),
+    ],
+)
+def test_a_page_of_titles_with_numbers_of_pages_is_one_of_contents(
+    ends: tuple[str, ...], role: PageRole | None
+) -> None:
+    titles = column(72, 100, [f"Question {letter}: what is to be done?" for letter in "ABCDEF"])
+    numbers = [(500.0, 100.0 + 14 * number, 10.0, end) for number, end in enumerate(ends)]
+    pages = [[(72.0, 60.0, 16.0, "Questions"), *titles, *numbers], column(72, 100, ["Answers"])]
+    assert parse_pdf(make_pdf(pages), 10).pages[0].role is role
 
 
 def test_titles_of_chapters_in_the_margin_are_headers() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pypdfium2
 from pypdfium2 import raw
 
-from rag_assets.contracts.causes import FailureCause, PageKind
+from rag_assets.contracts.causes import FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
@@ -18,6 +18,7 @@ from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.ocr import OcrTime
 from rag_assets.parsing.pdf.bands import find_bands
 from rag_assets.parsing.pdf.columns import take_aligned
+from rag_assets.parsing.pdf.contents import is_contents
 from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.layout import Layout
 from rag_assets.parsing.pdf.lines import Line, order_lines
@@ -156,7 +157,8 @@ def parse_pdf(
     parsed: list[Page] = []
     for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1):
         size, confidence = page.size if page.size[0] else None, reader.confidences.get(number)
-        parsed.append(Page(number, PageKind.PAGE, tuple(blocks), size=size, ocr_confidence=confidence))
+        role = PageRole.CONTENTS if is_contents(blocks, count) else None
+        parsed.append(Page(number, PageKind.PAGE, tuple(blocks), role=role, size=size, ocr_confidence=confidence))
     return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), reader.failures)
 
 
