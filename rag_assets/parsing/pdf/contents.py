@@ -12,7 +12,9 @@ _ENTRIES = 5
 _SHARE = 0.8  # of the lines of a page
 _FARTHEST = 3  # times the pages of the document: it may be one of several files
 _NUMBERS = 3  # that differ: rows of points or versions end with the same
-_ENTRY = re.compile(r".*[^\W\d].*?[|\s]\s*(?:p\.?\s*)?(\d{1,3})(?:頁|ページ)?", re.IGNORECASE)
+_PAGE = re.compile(r"[|\s](?:p\.?\s*)?(\d{1,3})(?:頁|ページ)?$", re.IGNORECASE)
+_PAGE_CHARS = 12
+_LETTER = re.compile(r"[^\W\d]")
 
 
 def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
@@ -22,8 +24,10 @@ def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
         blocks: Blocks of the page; running headers count for nothing.
         page_count: Pages of the document; numbers far above are prices or the like.
     """
-    lines = [unicodedata.normalize("NFKC", line.replace("…", "|")) for line in _lines(blocks)]
-    numbers = [int(entry[1]) for line in lines if (entry := _ENTRY.fullmatch(line))]
+    lines = list(_lines(blocks))
+    ends = [unicodedata.normalize("NFKC", line[-_PAGE_CHARS:].replace("…", "|")) for line in lines]
+    pages = [_LETTER.search(line) and _PAGE.search(end) for line, end in zip(lines, ends, strict=True)]
+    numbers = [int(page[1]) for page in pages if page]
     if len(numbers) < max(_ENTRIES, _SHARE * len(lines)) or len(set(numbers)) < _NUMBERS:
         return False
     if page_count == 1 or numbers[-1] > _FARTHEST * page_count:
