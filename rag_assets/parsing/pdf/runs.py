@@ -200,7 +200,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                 if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
                     # A bullet or bracket in front may come from another font than the words behind it.
                     run.size, run.is_bold = _type_of(text_page, index, where)
-                elif run.is_bold and "".join(run.characters[-3:-1]).rstrip().endswith((":", "：")):
+                elif run.is_bold and run.characters[-2] in ":： " and run.text[:-1].rstrip().endswith((":", "：")):
                     run.is_bold = character.isspace() or _type_of(text_page, index, where)[1]  # else a bold label
             else:
                 if run:
