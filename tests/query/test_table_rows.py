@@ -31,7 +31,8 @@ def selected(question: str, columns: list[str] = COLUMNS, rows: list[list[str]] 
     table = TableOfPage.of(block([columns, *rows]), PLACE)
     asked = RowsAsked.of(question)
     assert table is not None
-    return asked.select(table) if asked else None
+    selection = asked.select(table) if asked else None
+    return selection if selection and selection.rows else None
 
 
 def keys(question: str) -> list[str]:

@@ -261,11 +261,16 @@ class Asking:
         ]
         named = [each for each in selected if asked.names(each[0].name)]
         selected = named or selected
-        if len({selection for _, selection in selected}) != 1:
+        page, selection = max(selected, key=lambda each: len(each[1].rows), default=(None, None))
+        if page is None or selection is None or not all(
+            other.rows and selection.covers(other) and (other.covers(selection) or beside.document_id == page.document_id)
+            for beside, other in selected
+        ):
             return None
-        page, selection = selected[0]
         document_id, of_page = page.document_id, pc.field("page_number") == page.number
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
+        if not selection.is_proved_by(each["text"] for each in passages):
+            return None
         sentences, ids = told_rows(selection, passages, retrieval.language)
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
         rows = self.indexes.chunks.having(ids, where, trace)

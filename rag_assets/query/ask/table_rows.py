@@ -10,7 +10,8 @@ What stays out: which tables are looked at, and how passages are read (`rag_asse
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, pairwise, takewhile
@@ -20,7 +21,7 @@ from rag_assets.contracts.content import Row
 from rag_assets.parsing.chunking import column_names
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
 from rag_assets.query.ask.statements import cut
-from rag_assets.query.ask.wanted import asks_for_several, is_named
+from rag_assets.query.ask.wanted import NOTHING, asks_for_several, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import is_total, one_line
@@ -34,6 +35,7 @@ _ROW_CHARS = 200
 _LEAST_CELLS = 4  # of a wide row, by which a passage is told to hold it
 _WHOLE_CHARS = 60  # of a cell, up to which it stands in a passage on one line
 _CELL = " | "
+_NO_VALUE = "-"  # of empty cells
 _MORE = {"ja": "（ほか {count} 件）", "en": "(and {count} more)"}
 
 _COUNT_ASKED = re.compile(
@@ -54,16 +56,27 @@ _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でし�
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
 _NOT_CHECKED = re.compile(
     r"ない|なく|なかっ|じゃ|以外|除[くい]|抜き|より|以上|以下|以降|以前|未満|超|まで|から|ごと|別[のに]|毎|次[のに]|[前後]の|とは|なぜ|どう"
-    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ|[≠!<>〜~+=]|[a-z\d]-(?![a-z\d])"
+    r"|とき|場合|ほう|方が|同じ|うち(?!訳)|[他外]に|ほかに|だけ"
     r"|\b(?:not|no|without|except|excluding|other|neither|nor|never|more|less|fewer|over|under|above|below|than|since"
     r"|before|after|at|per|each|why|when|if|top|only|have|has|had|with)\b|n't\b"
 )
-_NO_MEASURE = re.compile(
-    r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|計"
-    r"|\b(?:no|id|rank|priority|version|ver|rev|code|total)\b"
+_SIGNS = re.compile(r"[≠!<>〜~+=]|[a-z\d]-(?![a-z\d])")  # of conditions and grades, which nothing here checks
+_EMPTY_ASKED = (
+    r"[がはの]?(?:まだ|未だ)?(?:(?:空欄|空白|空|未記入|未入力)(?=[のでには]|です|$)|(?:(?:記入|入力|記載|設定)(?:されて|して)|入って|書かれて)いない"
+    r"|ない|無い|なし(?=の))"
 )
+_NO_MEASURE = re.compile(
+    r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|累計|残高|平均|率|割合"
+    r"|\b(?:no|id|rank|priority|version|ver|rev|code)\b"
+)
+_MONEY = re.compile(r"単価|価格|金額|値段|料金|費用|\b(?:price|cost)\b")  # in the name of a column
+_BY_MONEY = frozenset({"高", "安", "cheapest"})  # said of things without the name of a column
+_RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
+_IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
+_EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"\s*[(（\[［][^()（）\[\]［］]*[)）\]］]$")
 _FIGURE = re.compile(
-    r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,4}|%)"
+    r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,6}(?:/[^\W\d]{1,4})?|%)"
 )
 _DAY = re.compile(r"(?:19|20)\d\d(?:[-/.]|年)\d{1,2}(?:(?:[-/.]|月)\d{1,2}日?)?")
 _BETWEEN = ("", "が", "は", "の", "に", " ")  # the name of a column and its value
@@ -91,7 +104,7 @@ _GRAMMAR = frozenset(
 _COMMON = _GRAMMAR | {"yes", "none", "any", "あり", "なし", "有", "無", "有り", "無し", "すべて", "全て", "全部"}
 
 _Named = Mapping[int, tuple[str, ...]]
-"""The values that a question names, by their column."""
+"""The values that a question names, by their column; an empty one where it asks for empty cells."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +113,18 @@ class TableOfPage:
 
     Attributes:
         columns: Names of its columns, the lowest of each.
-        rows: Its rows below the names, without totals; a merged value stands in each of its cells.
+        keys: These folded, without a unit or note in brackets where they differ without.
+        rows: Its rows below the names, without totals, examples and lone figures; a merged value stands in each of its
+            cells.
+        totals: Rows of totals, and of a lone figure, which may be one.
         names: What it, its page and its document are called.
         beginning: How its document begins, which may say what it is of.
     """
 
     columns: tuple[str, ...]
+    keys: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    totals: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     beginning: str = ""
 
@@ -119,8 +137,19 @@ class TableOfPage:
             return None
         paths = column_names([Row(cells) for cells in rows[:count]])
         columns = tuple(path.rpartition(" > ")[2] for path in paths)
-        body = tuple(row for row in rows[count:] if any(row) and not any(map(is_total, row)))
-        return cls(columns, body, (*(block["section"] or ()), *names), beginning)
+        short = [fold_name(_IN_BRACKETS.sub("", column)) for column in columns]
+        keys = tuple(
+            key if key and short.count(key) == 1 else fold_name(column)
+            for key, column in zip(short, columns, strict=True)
+        )
+        body = [row for row in rows[count:] if any(row) and not _EXAMPLE.fullmatch(next(filter(None, row)))]
+        totals = [row for row in body if any(map(is_total, row)) or _is_lone_figure(row)]
+        body = [row for row in body if row not in totals]
+        return cls(columns, keys, tuple(body), tuple(totals), (*(block["section"] or ()), *names), beginning)
+
+    def is_told_apart_by(self, place: int) -> bool:
+        """Whether the cells of a column tell rows apart."""
+        return len({row[place] for row in self.rows if row[place]}) >= _KEY * len(self.rows)
 
 
 @dataclass(frozen=True)
@@ -131,11 +160,27 @@ class Selection:
         rows: Each as pairs of the name of a column and what stands there; of several, what tells them apart.
         cells: The cells of each, as they are.
         said: How many they are, or the sum of a column, with what the question names, where that is asked for.
+        entries: The cells of each without running numbers, by which it is the same row in another table.
+        proof: A figure that must stand on the page for the sum to be sure; empty where it is anyway.
     """
 
     rows: tuple[tuple[tuple[str, str], ...], ...]
     cells: tuple[tuple[str, ...], ...]
     said: str = ""
+    entries: tuple[tuple[str, ...], ...] = ()
+    proof: str = ""
+
+    def covers(self, other: "Selection") -> bool:
+        """Whether all rows of another selection are among these."""
+        return Counter(self.entries) >= Counter(other.entries)
+
+    def is_proved_by(self, texts: Iterable[str]) -> bool:
+        """Whether the figure that must stand on the page does."""
+        figures = {figure.replace(",", "") for text in texts for figure in re.findall(r"(?<![\d.,])\d[\d,.]+\d", text)}
+        return not self.proof or self.proof in figures
+
+
+_UNSURE = Selection((), ())  # of a table that the question is about, where it cannot be told what it asks for
 
 
 @dataclass(frozen=True)
@@ -150,53 +195,76 @@ class RowsAsked:
 
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
-        """What a question asks; None where it has a condition that nothing here can check."""
+        """What a question asks; None where it has a sign of a condition that nothing here can check."""
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         text = fold_name(plain)
-        return None if _NOT_CHECKED.search(text) or _NOT_CHECKED.search(plain.lower()) else cls(text)
+        return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text)
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
         return is_named(self.text, fold_name(name))
 
     def select(self, table: TableOfPage) -> Selection | None:
-        """The rows of a table that are asked for; None where it is not what the question is about."""
-        columns, rows = table.columns, table.rows
-        named = self._named(table)
-        if named is None or len(rows) < _LEAST_ROWS or not self._is_accounted_for(table, named, table.beginning):
+        """The rows of a table that are asked for; None where it is not what the question is about, without rows where
+        it is, and they cannot be told.
+        """
+        text = self.text
+        for column, key in zip(table.columns, table.keys, strict=True):
+            text = text.replace(fold_name(column), key)
+        empty, text = _empty_asked(text, table)
+        if _NOT_CHECKED.search(self._without([key for key in table.keys if len(key) >= _LEAST_ROWS], text)):
             return None
-        chosen = [row for row in rows if all(row[place] in values for place, values in named.items())]
-        is_asked = self._is_accounted_for(table, named)
-        extremes = list(_EXTREME_ASKED.finditer(self.text))
-        if extremes and _COUNT_ASKED.search(self.text):
-            return None
-        if extremes:
-            return self._extreme(columns, chosen, extremes[0]) if len(extremes) == 1 and is_asked else None
-        counted = _COUNT_ASKED.search(self.text)
-        if len(chosen) == 1 and not counted:
-            return self._looked_up(columns, rows, chosen[0], named)
-        if not is_asked or not chosen or len(chosen) == len(rows) or not self._groups(named, rows):
-            return None
-        terms = ", ".join(f"{columns[place]}: {' / '.join(values)}" for place, values in named.items())
-        if _SUM_ASKED.search(self.text):
-            return None if counted else self._totalled(columns, chosen, terms)
-        if counted:
-            said = f"{len(chosen)}{'件' if is_japanese(self.text) else ''} ({terms})"
-            return _selection(columns, chosen, None, said) if self._counts_rows(columns, chosen, counted) else None
-        asks_for_rows = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
-        return _selection(columns, chosen, None) if asks_for_rows else None
+        return RowsAsked(text)._selected(table, empty)
 
-    def _named(self, table: TableOfPage) -> _Named | None:
-        """The values that the question names, as words of their own or behind the name of their column; None where it
-        cannot be told which column is meant, or a cell holds such a value among others.
+    def _selected(self, table: TableOfPage, empty: _Named) -> Selection | None:
+        rows = table.rows
+        values, is_sure = self._named(table)
+        named = {**values, **empty}
+        if not rows or not self._is_accounted_for(table, named, table.beginning):
+            return None
+        chosen = [row for row in rows if all(row[place] in each for place, each in named.items())]
+        is_asked = self._is_accounted_for(table, named)
+        if not chosen:
+            return None
+        if not is_sure or len(rows) < _LEAST_ROWS:
+            return _UNSURE if is_asked else None
+        counted, summed, extremes = (
+            list(form.finditer(self.text)) for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED)
+        )
+        if len(chosen) == 1 and not counted and not extremes and (found := self._looked_up(table, chosen[0], named)):
+            return found
+        if not is_asked:
+            return None
+        if (counted and (summed or extremes)) or len(extremes) > 1:
+            return _UNSURE
+        if extremes:
+            return self._extreme(table, chosen, extremes[0], self._is_placed(table)) or _UNSURE
+        if named and not self._groups(table, named):
+            return None
+        if not named and not (summed or (counted and self._is_whole(table))):
+            return _UNSURE
+        terms = [f"{table.columns[place]}: {' / '.join(each) or _NO_VALUE}" for place, each in named.items()]
+        if summed:
+            return self._totalled(table, chosen, terms) or _UNSURE
+        if counted:
+            unit = "件" if is_japanese(self.text) else ""
+            said = f"{len(chosen)}{unit} ({', '.join(terms or table.names[-1:])})"
+            is_told = self._counts_rows(table, chosen, named, counted[0])
+            return _selection(table, chosen, None, said) if is_told else _UNSURE
+        is_list = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
+        is_part = len(chosen) < len(rows) or any(table.keys[place] in self.text for place in named)
+        return _selection(table, chosen, None) if (is_list or empty) and is_part else _UNSURE
+
+    def _named(self, table: TableOfPage) -> tuple[_Named, bool]:
+        """The values that the question names, as words of their own or behind the name of their column, and whether it
+        can be told which column is meant, and no cell holds such a value among others.
         """
         rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", _COUNT_ASKED.sub("\n", self.text)))
         names = fold_name(" ".join(table.names))
         days = set(map(_day, _DAY.findall(self.text)))
         behind: dict[str, set[int]] = {}
         words: dict[str, set[int]] = {}
-        for place, column in enumerate(table.columns):
-            name = fold_name(column)
+        for place, name in enumerate(table.keys):
             for value in {row[place] for row in table.rows if row[place]}:
                 word = fold_name(value)
                 is_there = word in self.text and not re.search(rf"{re.escape(word)}(?:[.,]\d|%)", self.text)
@@ -208,44 +276,44 @@ class RowsAsked:
                     words.setdefault(value, set()).add(place)
         found = words | behind
         named: dict[int, list[str]] = {}
+        is_sure = True
         for value, places in found.items():
             if any(value != other and fold_name(value) in fold_name(other) for other in found):
                 continue  # within a longer one
-            if len({tuple(row[place] for row in table.rows) for place in places}) > 1:
-                return None
             place = min(places)
             word = fold_name(value)
             others = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
-            if any(is_named(other, word) for other in others):
-                return None  # a cell of several values, or with a note
             dates = [each for each in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(each) == _day(value)]
-            if any(self._is_said_of_another(each, place, table.columns) for each in {word, *dates}):
-                return None
             named.setdefault(place, []).append(value)
-        if any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values()):
-            return None
+            is_sure = is_sure and not (
+                len({tuple(row[place] for row in table.rows) for place in places}) > 1
+                or any(is_named(other, word) for other in others)  # a cell of several values, or with a note
+                or any(self._is_said_of_another(each, place, table.keys) for each in {word, *dates})
+            )
         across = [fold_name(values[0]) for values in named.values()]
-        if any(map(_JOINED.search, _texts_between(self.text, across))) or self._joins(table):
-            return None
-        return {place: tuple(sorted(values)) for place, values in named.items()}
+        is_sure = is_sure and not (
+            any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values())
+            or any(map(_JOINED.search, _texts_between(self.text, across)))
+            or self._joins(table)
+        )
+        return {place: tuple(sorted(values)) for place, values in named.items()}, is_sure
 
-    def _is_said_of_another(self, word: str, place: int, columns: Sequence[str]) -> bool:
+    def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
         """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
         word = re.escape(word)
-        names = (re.escape(fold_name(column)) for column in columns if column and column != columns[place])
+        names = (re.escape(key) for key in keys if key and key != keys[place])
         return any(re.search(rf"{word}[がはに]{name}|{name}[がはに]?{word}", self.text) for name in names)
 
     def _joins(self, table: TableOfPage) -> bool:
         """Whether columns are joined, chained or said to be there, as in `売値と原価`, `上司の部署`, `備考がある`."""
-        folded = [fold_name(column) for column in table.columns]
         repeating = {
             name
-            for place, name in enumerate(folded)
+            for place, name in enumerate(table.keys)
             if len({row[place] for row in table.rows}) < _KEY * len(table.rows)
         }
         names, chained = (
             "|".join(sorted((re.escape(each) for each in names if each), key=len, reverse=True)) or "$."
-            for names in (set(folded), repeating)
+            for names in (set(table.keys), repeating)
         )
         there = r"[がのはも]?(?:あ[るり]|い[るま])"
         joined = rf"(?:{names})(?:[とかやも・/]|{there})|(?:{chained})の(?:{names})"
@@ -261,118 +329,146 @@ class RowsAsked:
         values = [value for each in named.values() for value in each]
         days = {_day(value) for value in values if _DAY.fullmatch(value)}
         text = _DAY.sub(lambda found: "\n" if _day(found[0]) in days else found[0], self.text)
+        text = self._without([key for key in table.keys if _SUM_ASKED.search(key)], text)
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
-        text = self._without([*values, *table.columns, *table.names], text)
+        text = self._without([*values, *table.keys, *table.names], text)
         if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
             return False
         known = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
+        telling = [key for place, key in enumerate(table.keys) if table.is_told_apart_by(place)]
         tokens = set(re.findall(rf"[^\W\d_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known)) | _GRAMMAR
         for run in _RUN.findall(text):
             if re.match(f"[{HIRAGANA}]", run):
                 fits = _PARTICLES.fullmatch(run) is not None
             elif re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", run):
-                fits = run in _HARMLESS or (run in known and not re.search(rf"{run}(?:{_VERB})", text))
+                is_known = run in known or (len(run) > 1 and any(key.startswith(run) for key in telling))
+                fits = run in _HARMLESS or (is_known and not re.search(rf"{run}(?:{_VERB})", text))
             else:
                 fits = run in tokens or run.removesuffix("s") in tokens
             if not fits:
                 return False
         return True
 
-    def _looked_up(
-        self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], row: tuple[str, ...], named: _Named
-    ) -> Selection | None:
+    def _looked_up(self, table: TableOfPage, row: tuple[str, ...], named: _Named) -> Selection | None:
         """The row of the key that the question names, where it asks for other columns by their names."""
-        keys = [place for place in named if len({each[place] for each in rows}) >= _KEY * len(rows)]
+        columns = table.columns
+        keys = [place for place in named if len({each[place] for each in table.rows}) >= _KEY * len(table.rows)]
         asked = [
             place
-            for place, column in enumerate(columns)
-            if place not in named and row[place] and is_named(self.text, fold_name(column))
+            for place, key in enumerate(table.keys)
+            if place not in named and row[place] and is_named(self.text, key)
         ]
-        if not keys or not (asked or any(is_named(self.text, fold_name(columns[place])) for place in keys)):
+        if not keys or not (asked or any(is_named(self.text, table.keys[place]) for place in keys)):
             return None
         order = [*keys, *asked, *(place for place in range(len(columns)) if place not in {*keys, *asked})]
-        return Selection((_pairs(columns, row, order),), (row,))
+        return Selection((_pairs(columns, row, order),), (row,), entries=(_entry(table, row),))
 
-    def _groups(self, named: _Named, rows: Sequence[tuple[str, ...]]) -> bool:
+    def _groups(self, table: TableOfPage, named: _Named) -> bool:
         """Whether what is named groups rows, and is no key."""
-        return any(sum(row[place] in values for row in rows) > len(values) for place, values in named.items())
-
-    def _extreme(
-        self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], asked: re.Match[str]
-    ) -> Selection | None:
-        """The rows with the most or least in the column right before that word or, in English, behind it."""
-        before, behind = self.text[: asked.start()], self.text[asked.end() :].strip()
-        measured = [
-            place
-            for place, column in enumerate(columns)
-            if (name := fold_name(column))
-            and not _NO_MEASURE.search(name)
-            and (
-                re.search(
-                    rf"(?<!\w){re.escape(name)}[がのは]?$|(?<=[{HIRAGANA}、「」]){re.escape(name)}[がのは]?$", before
-                )
-                or (asked["en"] and behind.startswith(name))
-            )
-        ]
-        if sum(is_named(before, fold_name(column)) for column in dict.fromkeys(columns) if column) > 1:
-            return None
-        thing = [place for place, column in enumerate(columns) if column and behind.startswith(fold_name(column))]
-        repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
-        rows = [row for row in rows if row[measured[0]]] if len(measured) == 1 else []
-        values = [_measure(row[measured[0]]) for row in rows]
-        known = [value for value in values if value is not None]
-        if (
-            len(known) < 2
-            or len(known) < len(values)
-            or len({unit for _, unit in known}) > 1
-            or repeats
-            or _SUM_ASKED.search(self.text)
-        ):
-            return None
-        sign = next(each for each in asked.groups() if each)
-        best = (min if sign in _LEAST else max)(known)
-        return _selection(columns, [row for row, value in zip(rows, values, strict=True) if value == best], measured[0])
-
-    def _totalled(self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], terms: str) -> Selection | None:
-        """The rows with the sum of the column that is asked for."""
-        column = self._summed(columns)
-        total = "" if column is None else _sum([row[column] for row in rows])
-        return (
-            _selection(columns, rows, column, f"{total} ({columns[column]}, {terms})")
-            if column is not None and total
-            else None
+        return any(
+            "" in values
+            or not table.is_told_apart_by(place)
+            or sum(row[place] in values for row in table.rows) > len(values)
+            for place, values in named.items()
         )
 
-    def _summed(self, columns: Sequence[str]) -> int | None:
-        """The only column that stands right before or behind the word for a sum."""
-        form = _SUM_ASKED.pattern
-        summed = [
+    def _is_placed(self, table: TableOfPage) -> bool:
+        """Whether the question says where the table is, by its own name or its place's, as in `購入表で`."""
+        words = re.findall(rf"([^\W_{HIRAGANA}]{{2,}})[のでに]", self.text)
+        return any(word in fold_name(name) for word in words for name in table.names)
+
+    def _is_whole(self, table: TableOfPage) -> bool:
+        """Whether all rows of a table are asked for, which its place says, and each has a name or number of its own."""
+        telling = (len({row[place] for row in table.rows} - {""}) for place in range(len(table.columns)))
+        return self._is_placed(table) and len(table.rows) in telling
+
+    def _extreme(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], asked: re.Match[str], is_placed: bool
+    ) -> Selection | None:
+        """The rows with the most or least in the column right before that word or, in English, behind it; of what is
+        high or low, in all columns of money, where no column is named.
+        """
+        before, behind = self.text[: asked.start()], self.text[asked.end() :].strip()
+        sign = next(each for each in asked.groups() if each)
+        named = [
             place
-            for place, column in enumerate(columns)
-            if (name := re.escape(fold_name(column)))
-            and not _NO_MEASURE.search(fold_name(column))
-            and re.search(rf"{name}の?(?:{form})|(?:{form})(?:の| of (?:the )?| )?{name}", self.text)
+            for place, key in enumerate(table.keys)
+            if key
+            and not _NO_MEASURE.search(key)
+            and (
+                re.search(
+                    rf"(?<!\w){re.escape(key)}[がのは]?$|(?<=[{HIRAGANA}、「」]){re.escape(key)}[がのは]?$", before
+                )
+                or (asked["en"] and behind.startswith(key))
+            )
         ]
-        others = [column for place, column in enumerate(columns) if column and place not in summed]
-        named = [each for each in others if is_named(self.text, fold_name(each))]
-        is_unclear = any(_COUNTED_BY.search(each) or _NO_MEASURE.search(fold_name(each)) for each in named)
+        by_money = [place for place, key in enumerate(table.keys) if is_placed and _MONEY.search(key) and sign in _BY_MONEY]
+        measured = named or by_money
+        thing = [place for place, key in enumerate(table.keys) if key and behind.startswith(key)]
+        repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
+        is_unclear = len(named) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(named)
+        if is_unclear or repeats or _SUM_ASKED.search(self.text):
+            return None
+        best = [_best(rows, place, min if sign in _LEAST else max) for place in measured]
+        return _selection(table, best[0], measured[0]) if best and best[0] and best.count(best[0]) == len(best) else None
+
+    def _totalled(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]
+    ) -> Selection | None:
+        """The rows with the sum of the column that is asked for. A total must not contradict that of all rows, and must
+        say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
+        """
+        place = self._summed(table)
+        if place is None or (measured := _sum([row[place] for row in rows])) is None:
+            return None
+        beside = zip(table.rows, table.rows[1:], strict=False)
+        is_merged = any(one[place] == two[place] and one in rows and two in rows for one, two in beside)
+        totals = [] if terms else [total[0] for row in table.totals if (total := _measure(row[place]))]
+        if (totals and measured[0] not in totals) or (is_merged and terms):
+            return None
+        is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
+        selection = _selection(table, rows, place, f"{_said(measured)} ({', '.join([table.columns[place], *terms])})")
+        return replace(selection, proof="" if is_sure else str(measured[0]))
+
+    def _summed(self, table: TableOfPage) -> int | None:
+        """The only column that stands right before or behind the word for a sum, or has it in its name."""
+        form = _SUM_ASKED.pattern
+        measures = {place: key for place, key in enumerate(table.keys) if key and not _NO_MEASURE.search(key)}
+        own = [place for place, key in measures.items() if re.search(rf"(?:{form})\w", key) and key in self.text]
+        summed = own or [
+            place
+            for place, key in measures.items()
+            if re.search(rf"{re.escape(key)}の?(?:{form})|(?:{form})(?:の| of (?:the )?| )?{re.escape(key)}", self.text)
+        ]
+        others = [key for place, key in enumerate(table.keys) if key and place not in summed]
+        named = [each for each in others if is_named(self.text, each)]
+        is_unclear = any(_COUNTED_BY.search(each) or _NO_MEASURE.search(each) for each in named)
         goes_on = re.search(rf"(?:{form})(?:は|が)?[とやも]", self.text)
         return summed[0] if len(summed) == 1 and not is_unclear and not goes_on else None
 
-    def _counts_rows(self, columns: Sequence[str], rows: Sequence[tuple[str, ...]], asked: re.Match[str]) -> bool:
+    def _counts_rows(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named: _Named, asked: re.Match[str]
+    ) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
         if (asked["unit"] not in {None, "件", "行"} or "いくつ" in asked[0]) and any(
-            map(_COUNTED_BY.search, map(fold_name, columns))
+            map(_COUNTED_BY.search, table.keys)
         ):
             return False
         before, behind = self.text[: asked.start()].rstrip("はがを"), self.text[asked.end() :].strip()
         last = re.search(rf"[^\s{HIRAGANA}]+$", before)
         noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
-        named = [place for place, column in enumerate(columns) if column and before.endswith(fold_name(column))]
-        alike = [place for place, column in enumerate(columns) if noun and fold_name(column).startswith(noun)]
-        things = named or alike
-        return all(len({row[place] for row in rows if row[place]}) == len(rows) for place in things)
+        things = {key for key in table.keys if key and before.endswith(key)}
+        alike = {key for key in table.keys if noun and key.startswith(noun)}
+        first = next((place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
+        if first not in named and _IDENTIFIER.search(table.keys[first]):
+            things.add(table.keys[first])
+
+        def differ(name: str) -> bool:
+            places = [place for place, key in enumerate(table.keys) if key == name]
+            return len({each for row in rows if any(each := tuple(row[place] for place in places))}) == len(rows)
+
+        return all(map(differ, things)) and (not alike or any(map(differ, alike)))
 
 
 def _is_verb(text: str, word: str) -> bool:
@@ -408,28 +504,69 @@ def _day(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
-def _sum(cells: Sequence[str]) -> str:
-    """The sum of figures with one unit; empty where they have several, are no figures, or may be one merged cell."""
-    measures = [_measure(cell) for cell in cells]
-    known = [measure for measure in measures if measure is not None]
+def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
+    """The sum of figures with one unit; None where they have several, or are no figures."""
+    known = [measure for cell in cells if (measure := _measure(cell)) is not None]
     units = {unit for _, unit in known}
-    if len(known) < len(cells) or len(units) != 1 or "date" in units or any(one == two for one, two in pairwise(cells)):
-        return ""
-    unit = units.pop()
-    total = f"{sum(number for number, _ in known):,}"
-    return f"{unit}{total}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{total}{unit}"
+    if len(known) < len(cells) or len(units) != 1 or "date" in units:
+        return None
+    return sum((number for number, _ in known), Decimal()), units.pop()
+
+
+def _said(measure: tuple[Decimal, str]) -> str:
+    number, unit = measure
+    return f"{unit}{number:,}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{number:,}{unit}"
+
+
+def _best(
+    rows: Sequence[tuple[str, ...]], place: int, choose: Callable[[Iterable[tuple[Decimal, str]]], tuple[Decimal, str]]
+) -> list[tuple[str, ...]]:
+    """The rows with the most or least of a column; none where its cells are no figures of one unit."""
+    filled = [row for row in rows if not NOTHING.fullmatch(row[place])]
+    values = [_measure(row[place]) for row in filled]
+    known = [value for value in values if value is not None]
+    if len(known) < 2 or len(known) < len(values) or len({unit for _, unit in known}) > 1:
+        return []
+    best = choose(known)
+    return [row for row, value in zip(filled, values, strict=True) if value == best]
+
+
+def _is_lone_figure(row: Sequence[str]) -> bool:
+    """Whether a row holds nothing but a figure: a running number of an empty line, or a total without a name."""
+    filled = set(filter(None, row))
+    return len(filled) == 1 and "" in row and _measure(*filled) is not None
+
+
+def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
+    """The columns whose empty cells a question asks for, by their name or how several begin, and the rest of its text."""
+    names = "|".join(sorted(map(re.escape, filter(None, table.keys)), key=len, reverse=True)) or "$."
+    asked = re.search(rf"(?P<name>{names}|[^\W_{HIRAGANA}]{{2,}}){_EMPTY_ASKED}", text)
+    if asked is None:
+        return {}, text
+    places = [place for place, key in enumerate(table.keys) if key == asked["name"]]
+    places = places or [place for place, key in enumerate(table.keys) if key.startswith(asked["name"])]
+    empty = [tuple(not row[place] for row in table.rows) for place in places]
+    some = [place for place, each in zip(places, empty, strict=True) if any(each)]
+    is_one = len(set(filter(any, empty))) == 1 and 2 * len(some) > len(places)
+    return ({some[0]: ("",)}, f"{text[: asked.start()]}\n{text[asked.end() :]}") if is_one else ({}, text)
+
+
+def _entry(table: TableOfPage, row: Sequence[str]) -> tuple[str, ...]:
+    """The cells of a row without running numbers."""
+    return tuple(cell for key, cell in zip(table.keys, row, strict=True) if not _RUNNING_NUMBER.fullmatch(key))
 
 
 def _selection(
-    columns: Sequence[str], rows: Sequence[tuple[str, ...]], measured: int | None, said: str = ""
+    table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int | None, said: str = ""
 ) -> Selection:
     """Rows with what tells them apart, and the figure by which they were chosen."""
     telling = [
         place
-        for place in range(len(columns))
+        for place in range(len(table.columns))
         if len(rows) == 1 or place == measured or len({row[place] for row in rows}) > 1
     ]
-    return Selection(tuple(_pairs(columns, row, telling) for row in rows), tuple(rows), said)
+    told = tuple(_pairs(table.columns, row, telling) for row in rows)
+    return Selection(told, tuple(rows), said, tuple(_entry(table, row) for row in rows))
 
 
 def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) -> tuple[tuple[str, str], ...]:
