@@ -59,7 +59,7 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.statements import heading_above, statements
-from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, told_rows
+from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample, told_rows
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder
@@ -261,9 +261,13 @@ class Asking:
         ]
         named = [each for each in selected if asked.names(each[0].name)]
         selected = named or selected
-        page, selection = max(selected, key=lambda each: len(each[1].rows), default=(None, None))
-        if page is None or selection is None or not all(
-            other.rows and selection.covers(other) and (other.covers(selection) or beside.document_id == page.document_id)
+        if not selected:
+            return None
+        page, selection = max(selected, key=lambda each: len(each[1].rows))
+        if not all(
+            other.rows
+            and selection.covers(other)
+            and (other.covers(selection) or beside.document_id == page.document_id)
             for beside, other in selected
         ):
             return None
@@ -319,7 +323,8 @@ class Asking:
             sentences, answers = extracts(asks, sources)
         trace.add("quote", began, len(sentences))
         said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
-        return _AnswerParts(said, _placed_by_quotes(said, sources), near=not answers)
+        is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
+        return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""

@@ -30,6 +30,7 @@ from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
+_LEAST_SAMPLE = 2  # rows
 _ROWS_CHARS = 900
 _ROW_CHARS = 200
 _LEAST_CELLS = 4  # of a wide row, by which a passage is told to hold it
@@ -42,6 +43,9 @@ _COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
     r"|\bhow many\b"
 )
+_PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
+_SAMPLED_SUM = re.compile("合計|総計|総額")
+_SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
 _SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
 _EXTREME_ASKED = re.compile(
@@ -214,46 +218,45 @@ class RowsAsked:
         empty, text = _empty_asked(text, table)
         if _NOT_CHECKED.search(self._without([key for key in table.keys if len(key) >= _LEAST_ROWS], text)):
             return None
-        return RowsAsked(text)._selected(table, empty)
+        return RowsAsked(text).among(table, empty)
 
-    def _selected(self, table: TableOfPage, empty: _Named) -> Selection | None:
-        rows = table.rows
+    def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
+        """The same, of a question without its words for empty cells."""
         values, is_sure = self._named(table)
         named = {**values, **empty}
-        if not rows or not self._is_accounted_for(table, named, table.beginning):
+        if not self._is_accounted_for(table, named, table.beginning):
             return None
-        chosen = [row for row in rows if all(row[place] in each for place, each in named.items())]
+        chosen = [row for row in table.rows if all(row[place] in each for place, each in named.items())]
         is_asked = self._is_accounted_for(table, named)
-        if not chosen:
+        if not chosen or not is_sure or len(table.rows) < _LEAST_ROWS:
+            return _UNSURE if chosen and is_asked else None
+        if len(chosen) == 1 and not _COUNT_ASKED.search(self.text) and not _EXTREME_ASKED.search(self.text):
+            found = self._looked_up(table, chosen[0], named)
+            if found is not None:
+                return found
+        if not is_asked or (named and not self._groups(table, named)):
             return None
-        if not is_sure or len(rows) < _LEAST_ROWS:
-            return _UNSURE if is_asked else None
-        counted, summed, extremes = (
-            list(form.finditer(self.text)) for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED)
-        )
-        if len(chosen) == 1 and not counted and not extremes and (found := self._looked_up(table, chosen[0], named)):
-            return found
-        if not is_asked:
-            return None
+        return self._told(table, chosen, named) or _UNSURE
+
+    def _told(self, table: TableOfPage, chosen: Sequence[tuple[str, ...]], named: _Named) -> Selection | None:
+        """Rows with what is asked of them; None where that cannot be told."""
+        counted, summed = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
+        extremes = list(_EXTREME_ASKED.finditer(self.text))
         if (counted and (summed or extremes)) or len(extremes) > 1:
-            return _UNSURE
-        if extremes:
-            return self._extreme(table, chosen, extremes[0], self._is_placed(table)) or _UNSURE
-        if named and not self._groups(table, named):
             return None
-        if not named and not (summed or (counted and self._is_whole(table))):
-            return _UNSURE
+        if extremes:
+            return self._extreme(table, chosen, extremes[0])
         terms = [f"{table.columns[place]}: {' / '.join(each) or _NO_VALUE}" for place, each in named.items()]
         if summed:
-            return self._totalled(table, chosen, terms) or _UNSURE
+            return self._totalled(table, chosen, terms)
         if counted:
+            if not (named or self._is_whole(table)) or not self._counts_rows(table, chosen, named, counted):
+                return None
             unit = "件" if is_japanese(self.text) else ""
-            said = f"{len(chosen)}{unit} ({', '.join(terms or table.names[-1:])})"
-            is_told = self._counts_rows(table, chosen, named, counted[0])
-            return _selection(table, chosen, None, said) if is_told else _UNSURE
+            return _selection(table, chosen, None, f"{len(chosen)}{unit} ({', '.join(terms or table.names[-1:])})")
         is_list = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
-        is_part = len(chosen) < len(rows) or any(table.keys[place] in self.text for place in named)
-        return _selection(table, chosen, None) if (is_list or empty) and is_part else _UNSURE
+        is_part = len(chosen) < len(table.rows) or any(table.keys[place] in self.text for place in named)
+        return _selection(table, chosen, None) if named and is_part and (is_list or ("",) in named.values()) else None
 
     def _named(self, table: TableOfPage) -> tuple[_Named, bool]:
         """The values that the question names, as words of their own or behind the name of their column, and whether it
@@ -383,11 +386,9 @@ class RowsAsked:
         telling = (len({row[place] for row in table.rows} - {""}) for place in range(len(table.columns)))
         return self._is_placed(table) and len(table.rows) in telling
 
-    def _extreme(
-        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], asked: re.Match[str], is_placed: bool
-    ) -> Selection | None:
+    def _extreme(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], asked: re.Match[str]) -> Selection | None:
         """The rows with the most or least in the column right before that word or, in English, behind it; of what is
-        high or low, in all columns of money, where no column is named.
+        high or low, in all columns of money, where the question names the table and no column.
         """
         before, behind = self.text[: asked.start()], self.text[asked.end() :].strip()
         sign = next(each for each in asked.groups() if each)
@@ -403,19 +404,17 @@ class RowsAsked:
                 or (asked["en"] and behind.startswith(key))
             )
         ]
-        by_money = [place for place, key in enumerate(table.keys) if is_placed and _MONEY.search(key) and sign in _BY_MONEY]
-        measured = named or by_money
+        by_money = [place for place, key in enumerate(table.keys) if _MONEY.search(key) and sign in _BY_MONEY]
+        measured = named or (by_money if self._is_placed(table) else [])
         thing = [place for place, key in enumerate(table.keys) if key and behind.startswith(key)]
         repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
         is_unclear = len(named) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(named)
-        if is_unclear or repeats or _SUM_ASKED.search(self.text):
+        if not measured or is_unclear or repeats or _SUM_ASKED.search(self.text):
             return None
-        best = [_best(rows, place, min if sign in _LEAST else max) for place in measured]
-        return _selection(table, best[0], measured[0]) if best and best[0] and best.count(best[0]) == len(best) else None
+        best, *others = (_best(rows, place, min if sign in _LEAST else max) for place in measured)
+        return _selection(table, best, measured[0]) if best and all(each == best for each in others) else None
 
-    def _totalled(
-        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]
-    ) -> Selection | None:
+    def _totalled(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]) -> Selection | None:
         """The rows with the sum of the column that is asked for. A total must not contradict that of all rows, and must
         say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
         """
@@ -538,7 +537,7 @@ def _is_lone_figure(row: Sequence[str]) -> bool:
 
 
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
-    """The columns whose empty cells a question asks for, by their name or how several begin, and the rest of its text."""
+    """The columns whose empty cells a question asks for, by their name or its beginning, and the rest of its text."""
     names = "|".join(sorted(map(re.escape, filter(None, table.keys)), key=len, reverse=True)) or "$."
     asked = re.search(rf"(?P<name>{names}|[^\W_{HIRAGANA}]{{2,}}){_EMPTY_ASKED}", text)
     if asked is None:
@@ -556,9 +555,7 @@ def _entry(table: TableOfPage, row: Sequence[str]) -> tuple[str, ...]:
     return tuple(cell for key, cell in zip(table.keys, row, strict=True) if not _RUNNING_NUMBER.fullmatch(key))
 
 
-def _selection(
-    table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int | None, said: str = ""
-) -> Selection:
+def _selection(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int | None, said: str = "") -> Selection:
     """Rows with what tells them apart, and the figure by which they were chosen."""
     telling = [
         place
@@ -571,6 +568,28 @@ def _selection(
 
 def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((columns[place], row[place]) for place in places if row[place]))
+
+
+def are_sample(question: str, said: Sequence[str]) -> bool:
+    """Whether statements are a few rows of a table, and the question is how many, for a sum, or the one with the most.
+
+    Args:
+        question: The question.
+        said: The statements, best first.
+    """
+    text = fold_name(unicodedata.normalize("NFKC", question))
+    plain = [unicodedata.normalize("NFKC", each) for each in said]
+    rows = [each for each in plain if _CELL in each]
+    if counted := _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text):
+        unit = counted["unit"]
+        number = rf"[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ]" if unit else r"^[^|]*\d[^|]*$"
+        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        return bool(rows) and not any(re.search(rf"{number}|{labelled}", each) for each in plain)
+    if len(rows) < _LEAST_SAMPLE or rows[0] != plain[0]:
+        return False
+    if _SAMPLED_SUM.search(text):
+        return not any(map(is_total, _parts(_CELL.join(plain))))
+    return _SAMPLED_EXTREME.search(text) is not None
 
 
 def told_rows(
