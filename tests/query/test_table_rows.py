@@ -9,7 +9,8 @@ import pytest
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query.ask.table_rows import RowsAsked, Selection, TableOfPage, told_rows
+from rag_assets.query.ask.row_sentences import told_rows
+from rag_assets.query.ask.table_rows import RowsAsked, Selection, TableOfPage, are_sample
 
 COLUMNS = ["請求番号", "取引先", "請求日", "金額", "状態", "担当"]
 ROWS = [
@@ -117,6 +118,156 @@ def test_how_many_and_how_much_is_told_of_the_whole_table(question: str, said: s
 )
 def test_what_cannot_be_checked_selects_nothing(question: str) -> None:
     assert selected(question) is None
+
+
+BOUGHT = ["総称", "部品名", "単価（円）", "個数", "合計金額", "購入場所", "備考"]
+PARTS = [
+    ["センサ", "RPR-220", "100", "3", "300", "秋月電子通商", "裏面"],
+    ["モータ", "TA8428K", "180", "2", "360", "秋月電子通商", ""],
+    ["モータ", "ギアボックス", "790", "1", "790", "千石電商", ""],
+    ["基板", "両面", "300", "1", "300", "部室", ""],
+    ["合計", "", "", "", "1750", "", ""],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("秋月電子通商で買う部品は何件ありますか", "2件 (購入場所: 秋月電子通商)"),
+        ("購入場所が部室のものは何件", "1件 (購入場所: 部室)"),
+        ("部室で買う部品は何件ありますか", "1件 (購入場所: 部室)"),
+        ("請求の部品は何件ありますか", "4件 (請求)"),
+        ("部品の合計金額", "1,750 (合計金額)"),
+        ("秋月電子通商の合計金額はいくら", "660 (合計金額, 購入場所: 秋月電子通商)"),
+        ("モータの単価の合計", "970 (単価（円）, 総称: モータ)"),
+        ("備考が空欄の部品は何件", "3件 (備考: -)"),
+        ("部品は何件ありますか", None),
+        ("備考が空欄でない部品は何件", None),
+        ("税率が空欄の部品は何件", None),
+        ("請求の総称は何件ありますか", None),
+        ("単価の平均の合計", None),
+    ],
+)
+def test_the_thing_of_a_row_is_named_by_how_its_column_begins(question: str, said: str | None) -> None:
+    selection = selected(question, BOUGHT, PARTS)
+    assert (selection.said if selection else None) == said
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("単価が一番高い部品は？", ["ギアボックス"]),
+        ("請求で一番高い部品は？", ["ギアボックス"]),
+        ("請求で一番安い部品は？", []),  # by the price of one or of all
+        ("一番高い部品は？", []),
+        ("備考がまだない部品は？", ["TA8428K", "ギアボックス", "両面"]),
+        ("購入場所が千石電商の部品を全部", ["ギアボックス"]),
+    ],
+)
+def test_rows_of_parts(question: str, names: list[str]) -> None:
+    selection = selected(question, BOUGHT, PARTS)
+    assert [cells[1] for cells in selection.cells] == names if selection else not names
+
+
+def test_a_value_that_all_rows_share_is_counted() -> None:
+    rows = [[str(number), f"発言{number}", "蜂須賀"] for number in range(1, 9)]
+    columns = ["No", "発言内容", "発言者"]
+    counted = selected("発言者が蜂須賀のものは何件", columns, rows)
+    assert counted is not None
+    assert counted.said == "8件 (発言者: 蜂須賀)"
+
+
+def test_empty_lines_examples_and_lone_figures_are_no_rows() -> None:
+    rows = [["例)", "見本", "済"], ["1", "質問甲", "済"], ["2", "質問乙", ""], ["3", "", ""], ["", "", "12"]]
+    table = TableOfPage.of(block([["No.", "質問文", "完了フラグ"], *rows]), PLACE)
+    assert table is not None
+    assert [row[1] for row in table.rows] == ["質問甲", "質問乙"]
+
+
+def test_a_total_that_says_otherwise_stops_a_sum() -> None:
+    wrong = [*PARTS[:-1], ["合計", "", "", "", "9999", "", ""]]
+    assert selected("部品の合計金額", BOUGHT, wrong) is None
+
+
+def test_equal_neighbours_are_summed_where_the_page_says_their_sum() -> None:
+    rows = [["米", "200", "A"], ["酒", "200", "A"], ["水", "50", "B"]]
+    summed = selected("請求の量の合計は？", ["品名", "量", "棚"], rows)
+    assert summed is not None
+    assert (summed.is_proved_by(["合計\n450"]), summed.is_proved_by(["4500 | 45"])) == (True, False)
+    apart = selected("棚がAの量の合計は？", ["品名", "量", "棚"], [rows[0], rows[2], rows[1]])
+    assert apart is not None
+    assert apart.said.startswith("400")
+
+
+def test_units_of_rates_are_compared_and_dashes_are_no_figures() -> None:
+    rows = [["甲", "9.5 Thash/s"], ["乙", "75.49 Thash/s"], ["丙", "-"], ["丁", "54 Thash/s"]]
+    most = selected("速度が一番高い装置名は？", ["装置名", "速度"], rows)
+    assert most is not None
+    assert most.cells == (("乙", "75.49 Thash/s"),)
+
+
+def test_old_and_new_are_said_of_dates() -> None:
+    rows = [["甲", "8"], ["乙", "48"], ["丙", "20"]]
+    assert selected("築年数が一番古い顧客名は？", ["顧客名", "築年数"], rows) is None
+
+
+def test_a_key_that_stands_in_several_rows_is_not_counted_by_rows() -> None:
+    rows = [["Q-1", "山本", "塗装"], ["Q-1", "山本", "足場"], ["Q-2", "太田", "屋根"], ["Q-3", "太田", "外壁"]]
+    columns = ["見積番号", "顧客名", "工事"]
+    assert selected("顧客名が山本のものは何件", columns, rows) is None
+    counted = selected("顧客名が太田の見積は何件", columns, rows)
+    assert counted is not None
+    assert counted.said.startswith("2件")
+
+
+def test_a_table_that_is_meant_and_cannot_be_told_is_no_other_table() -> None:
+    table = TableOfPage.of(block([["課題", "担当"], ["K1", "佐藤、鈴木"], ["K2", "佐藤"], ["K3", "鈴木"]]), PLACE)
+    asked = RowsAsked.of("佐藤が担当の請求は何件ありますか")
+    assert table is not None
+    assert asked is not None
+    selection = asked.select(table)
+    assert selection is not None
+    assert not selection.rows
+    other = RowsAsked.of("渡辺が担当の請求は何件ありますか")
+    assert other is not None
+    assert other.select(table) is None
+
+
+def test_a_list_of_all_covers_a_part_of_it_with_numbers_of_its_own() -> None:
+    columns = ["No.", "カテゴリ", "テスト項目"]
+    rows = [[str(number), "認証" if number > 3 else "一覧・操作", f"確認{number}"] for number in range(1, 7)]
+    part = [[str(number), *row[1:]] for number, row in enumerate(rows[3:], 1)]
+    question = "カテゴリが認証のテストは何件"
+    whole, own = selected(question, columns, rows), selected(question, columns, part)
+    assert whole is not None
+    assert own is not None
+    assert whole.covers(own)
+    assert own.covers(whole)
+    counted = selected("カテゴリが一覧・操作のテストは何件", columns, rows)
+    assert counted is not None
+    assert counted.said.startswith("3件")
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "is_sample"),
+    [
+        ("部品は何件ありますか", ["部品名: TA8428K | 必要個数: 2"], True),
+        ("部品は何件ありますか", ["1件ずつ確認する。", "部品名: 甲 | 備考: 最大5件"], True),
+        ("部品は何件ありますか", ["部品は7件です。", "部品名: 甲 | 備考: 乙"], False),
+        ("ネジは何個ありますか", ["品名: ネジ | 個数: 20"], False),
+        ("登録は何件ありますか", ["部品を登録する。"], False),
+        ("社員は何人いますか", ["氏名: 大西 | 部署: 工事部"], True),
+        ("How many parts are there?", ["name: motor | place: shop"], True),
+        ("部品の合計金額", ["部品名: 甲 | 合計金額: 30", "部品名: 乙 | 合計金額: 40"], True),
+        ("部品の合計金額", ["合計 | 70", "部品名: 乙 | 合計金額: 40"], False),
+        ("一番高い部品は？", ["部品名: 甲 | 単価: 30", "部品名: 乙 | 単価: 40"], True),
+        ("部品の単価は？", ["部品名: 甲 | 単価: 30", "部品名: 乙 | 単価: 40"], False),
+    ],
+)
+def test_some_rows_are_no_answer_to_a_question_for_their_number(
+    question: str, said: list[str], is_sample: bool
+) -> None:
+    assert are_sample(question, said) is is_sample
 
 
 def test_the_column_that_is_meant_is_the_one_that_is_named() -> None:

@@ -5,7 +5,7 @@ passages ──► nothing found ───────────────�
     │
     ├──► no language model, or it failed
     │        ├──► asks about documents as a whole ───► overview           (overview)
-    │        ├──► asks for rows of a whole table ────► rows, their number (table_rows)
+    │        ├──► asks for rows of a whole table ────► rows, their number (table_rows, row_sentences)
     │        └──► any other question ────────────────► quotes             (extracts)
     ├──► meta_knowledge: records of questions ───┐
     ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
@@ -57,9 +57,10 @@ from rag_assets.query.ask.reader import (
 )
 from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
+from rag_assets.query.ask.row_sentences import told_rows
 from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.statements import heading_above, statements
-from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample, told_rows
+from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder

@@ -5,7 +5,10 @@ is said surely, so every word of a question must be accounted for: it is a value
 the table or of its place, part of a form in which such questions are asked, or a particle. A condition that nothing
 here can check (`10より大きい`, `未入金でない`, `5月以降`, `per owner`) leaves words over, and then nothing is selected.
 
-What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`).
+A table that the question is about, where it cannot be told which rows it asks for, stops others from answering.
+
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), and how rows are
+said (`rag_assets.query.ask.row_sentences`).
 """
 
 import re
@@ -14,13 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import accumulate, pairwise, takewhile
+from itertools import pairwise
 from typing import Any
 
 from rag_assets.contracts.content import Row
 from rag_assets.parsing.chunking import column_names
-from rag_assets.query.ask.answers import Sentence, SentenceCitation
-from rag_assets.query.ask.statements import cut
 from rag_assets.query.ask.wanted import NOTHING, asks_for_several, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
@@ -31,13 +32,9 @@ MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
 _LEAST_SAMPLE = 2  # rows
-_ROWS_CHARS = 900
-_ROW_CHARS = 200
-_LEAST_CELLS = 4  # of a wide row, by which a passage is told to hold it
-_WHOLE_CHARS = 60  # of a cell, up to which it stands in a passage on one line
+_LEAST_NAME = 3  # characters of a column's name or a cell in which no condition is looked for
 _CELL = " | "
 _NO_VALUE = "-"  # of empty cells
-_MORE = {"ja": "（ほか {count} 件）", "en": "(and {count} more)"}
 
 _COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
@@ -56,6 +53,9 @@ _EXTREME_ASKED = re.compile(
 _LEAST = frozenset(
     re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 小 少 smallest lowest shortest earliest oldest cheapest")
 )
+_OF_TIME = frozenset(
+    re.findall(r"\S+", "新し 古 新 遅 早 newest oldest latest earliest")
+)  # of dates: an old age is a high one
 _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でしょ)|(?:は|って)[?？]?$|\b(?:which|what)\b")
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
 _NOT_CHECKED = re.compile(
@@ -216,8 +216,11 @@ class RowsAsked:
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
         empty, text = _empty_asked(text, table)
-        if _NOT_CHECKED.search(self._without([key for key in table.keys if len(key) >= _LEAST_ROWS], text)):
-            return None
+        rest = self._without([key for key in table.keys if len(key) >= _LEAST_NAME], text)
+        if _NOT_CHECKED.search(rest):
+            cells = {cell for row in table.rows for cell in row if len(cell) >= _LEAST_NAME and cell.lower() in rest}
+            if _NOT_CHECKED.search(self._without(cells, rest)):
+                return None
         return RowsAsked(text).among(table, empty)
 
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
@@ -332,10 +335,10 @@ class RowsAsked:
         values = [value for each in named.values() for value in each]
         days = {_day(value) for value in values if _DAY.fullmatch(value)}
         text = _DAY.sub(lambda found: "\n" if _day(found[0]) in days else found[0], self.text)
-        text = self._without([key for key in table.keys if _SUM_ASKED.search(key)], text)
+        text = self._without([*values, *(key for key in table.keys if _SUM_ASKED.search(key))], text)
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
-        text = self._without([*values, *table.keys, *table.names], text)
+        text = self._without([*table.keys, *table.names], text)
         if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
             return False
         known = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
@@ -411,7 +414,7 @@ class RowsAsked:
         is_unclear = len(named) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(named)
         if not measured or is_unclear or repeats or _SUM_ASKED.search(self.text):
             return None
-        best, *others = (_best(rows, place, min if sign in _LEAST else max) for place in measured)
+        best, *others = (_best(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured)
         return _selection(table, best, measured[0]) if best and all(each == best for each in others) else None
 
     def _totalled(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]) -> Selection | None:
@@ -518,13 +521,17 @@ def _said(measure: tuple[Decimal, str]) -> str:
 
 
 def _best(
-    rows: Sequence[tuple[str, ...]], place: int, choose: Callable[[Iterable[tuple[Decimal, str]]], tuple[Decimal, str]]
+    rows: Sequence[tuple[str, ...]],
+    place: int,
+    choose: Callable[[Iterable[tuple[Decimal, str]]], tuple[Decimal, str]],
+    is_of_time: bool,
 ) -> list[tuple[str, ...]]:
-    """The rows with the most or least of a column; none where its cells are no figures of one unit."""
+    """The rows with the most or least of a column; none where its cells are no figures of one unit, or no dates."""
     filled = [row for row in rows if not NOTHING.fullmatch(row[place])]
     values = [_measure(row[place]) for row in filled]
     known = [value for value in values if value is not None]
-    if len(known) < 2 or len(known) < len(values) or len({unit for _, unit in known}) > 1:
+    units = {unit for _, unit in known}
+    if len(known) < 2 or len(known) < len(values) or len(units) > 1 or (is_of_time and units != {"date"}):
         return []
     best = choose(known)
     return [row for row, value in zip(filled, values, strict=True) if value == best]
@@ -582,85 +589,12 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
     rows = [each for each in plain if _CELL in each]
     if counted := _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text):
         unit = counted["unit"]
-        number = rf"[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ]" if unit else r"^[^|]*\d[^|]*$"
-        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
-        return bool(rows) and not any(re.search(rf"{number}|{labelled}", each) for each in plain)
+        number = rf"[\d〇一二三四五六七八九十百千万][\d,]*\s?{f'[{unit}個つ](?!ずつ|目)' if unit else ''}"
+        start = rf"(?:^|{re.escape(_CELL)})"
+        cell = rf"{start}(?:[^|:]*: )?約?{number}(?:\W|$)|{start}(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        return bool(rows) and not any(re.search(cell if each in rows else number, each) for each in plain)
     if len(rows) < _LEAST_SAMPLE or rows[0] != plain[0]:
         return False
     if _SAMPLED_SUM.search(text):
-        return not any(map(is_total, _parts(_CELL.join(plain))))
+        return not any(is_total(part.rpartition(": ")[2]) for part in re.split(r" \| |\n", _CELL.join(plain)))
     return _SAMPLED_EXTREME.search(text) is not None
-
-
-def told_rows(
-    selection: Selection, passages: Sequence[Mapping[str, str]], language: str
-) -> tuple[tuple[Sentence, ...], list[str]]:
-    """The rows selected as sentences, as many as there is room for, each with the passage that holds it.
-
-    Args:
-        selection: The rows.
-        passages: `chunk_id` and `text` of the passages of the page.
-        language: In which is said how many more there are.
-
-    Returns:
-        Sentences that cite passages by their number, from 1, and the ids of these passages in that order; none where a
-        row is found in no passage.
-    """
-    held_by = [(each["chunk_id"], [(line, _parts(line)) for line in each["text"].splitlines()]) for each in passages]
-    texts = [_row_text(row) for row in selection.rows]
-    fitting = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
-    ids: list[str] = []
-    sentences: list[Sentence] = []
-    for text, cells in zip(texts[:fitting], selection.cells, strict=False):
-        held = next(
-            (
-                (chunk_id, quote)
-                for is_wide in (False, True)
-                for chunk_id, lines in held_by
-                if (quote := _quote(lines, cells, is_wide))
-            ),
-            None,
-        )
-        if held is None:
-            return (), []
-        ids += [held[0]] if held[0] not in ids else []
-        sentences.append(Sentence(text, (SentenceCitation(ids.index(held[0]) + 1, held[1], supported=True),)))
-    if fitting < len(texts):
-        more = _MORE.get(language, _MORE["en"]).format(count=len(texts) - fitting)
-        sentences[-1] = replace(sentences[-1], text=f"{sentences[-1].text} {more}")
-    if selection.said:
-        sentences.insert(0, replace(sentences[0], text=selection.said))
-    return tuple(sentences), ids
-
-
-def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide: bool) -> str:
-    """The lines of a passage that hold a row: one, or of a wide row, which may go on in the next passage, one a cell;
-    empty where none do.
-    """
-    shown = [cell for cell in dict.fromkeys(cells) if 0 < len(cell) <= _WHOLE_CHARS]
-    if not shown:
-        return ""
-    if not is_wide:
-        return next((cut(line) for line, parts in lines if parts.issuperset(shown)), "")
-    starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown[0] in parts]
-    for start in starts:
-        window = [*takewhile(lambda each: _CELL not in each[0], lines[start : start + len(set(cells))])]
-        for length in range(2, len(window) + 1):
-            held = set[str]().union(*(parts for _, parts in window[:length]))
-            if held.issuperset(shown[: max(_LEAST_CELLS, length - 1)]):
-                return cut("\n".join(line for line, _ in window[:length]))
-    return ""
-
-
-def _parts(line: str) -> set[str]:
-    """The cells of a line, and the values behind their labels."""
-    cells = [cell.strip() for cell in one_line(line).split(_CELL.strip())]
-    return {*cells, *(value for cell in cells for value in (cell.partition(": ")[2],) if value)}
-
-
-def _row_text(row: Sequence[tuple[str, str]]) -> str:
-    """A row, of a long one the first cells."""
-    said = [f"{column}: {value}" if column else value for column, value in row]
-    lengths = list(accumulate(len(each) + len(_CELL) for each in said))
-    fit = [each for each, length in zip(said, lengths, strict=True) if length <= _ROW_CHARS]
-    return cut(_CELL.join(fit or said[:1]))
