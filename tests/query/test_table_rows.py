@@ -158,6 +158,7 @@ def test_the_thing_of_a_row_is_named_by_how_its_column_begins(question: str, sai
     [
         ("単価が一番高い部品は？", ["ギアボックス"]),
         ("請求で一番高い部品は？", ["ギアボックス"]),
+        ("個数が一番少ない部品は？", ["ギアボックス", "両面"]),
         ("請求で一番安い部品は？", []),  # by the price of one or of all
         ("一番高い部品は？", []),
         ("備考がまだない部品は？", ["TA8428K", "ギアボックス", "両面"]),

@@ -216,7 +216,8 @@ class RowsAsked:
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
         empty, text = _empty_asked(text, table)
-        rest = self._without([key for key in table.keys if len(key) >= _LEAST_NAME], text)
+        rest = _EXTREME_ASKED.sub("\n", text)
+        rest = self._without([key for key in table.keys if len(key) >= _LEAST_NAME], rest)
         if _NOT_CHECKED.search(rest):
             cells = {cell for row in table.rows for cell in row if len(cell) >= _LEAST_NAME and cell.lower() in rest}
             if _NOT_CHECKED.search(self._without(cells, rest)):
