@@ -592,7 +592,8 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         unit = counted["unit"]
         number = rf"[\d〇一二三四五六七八九十百千万][\d,]*\s?{f'[{unit}個つ](?!ずつ|目)' if unit else ''}"
         start = rf"(?:^|{re.escape(_CELL)})"
-        cell = rf"(?:{start}(?:[^|:]*: )?約?|[全計]\s?){number}(?:\W|$)|{start}(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        labelled = rf"{start}(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        cell = rf"(?:{start}(?:[^|:]*: )?約?|[全計]\s?){number}(?:\W|$)|{labelled}"
         return bool(rows) and not any(re.search(cell if each in rows else number, each) for each in plain)
     if len(rows) < _LEAST_SAMPLE or rows[0] != plain[0]:
         return False
