@@ -588,13 +588,12 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
     text = fold_name(unicodedata.normalize("NFKC", question))
     plain = [unicodedata.normalize("NFKC", each) for each in said]
     rows = [each for each in plain if _CELL in each]
-    if counted := _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text):
+    counted = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
+    if counted and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[counted.end() :]):
         unit = counted["unit"]
-        number = rf"[\d〇一二三四五六七八九十百千万][\d,]*\s?{f'[{unit}個つ](?!ずつ|目)' if unit else ''}"
-        start = rf"(?:^|{re.escape(_CELL)})"
-        labelled = rf"{start}(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
-        cell = rf"(?:{start}(?:[^|:]*: )?約?|[全計]\s?){number}(?:\W|$)|{labelled}"
-        return bool(rows) and not any(re.search(cell if each in rows else number, each) for each in plain)
+        number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
+        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        return bool(rows) and not any(re.search(f"{number}|{labelled}", each) for each in plain)
     if len(rows) < _LEAST_SAMPLE or rows[0] != plain[0]:
         return False
     if _SAMPLED_SUM.search(text):
