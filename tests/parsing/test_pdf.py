@@ -251,7 +251,10 @@ def test_a_page_of_titles_with_numbers_of_pages_is_one_of_contents(
 ) -> None:
     titles = column(72, 100, [f"Question {letter}: what is to be done?" for letter in "ABCDEF"])
     numbers = [(500.0, 100.0 + 14 * number, 10.0, end) for number, end in enumerate(ends)]
-    pages = [[(72.0, 60.0, 16.0, "Questions"), *titles, *numbers], column(72, 100, ["Answers"])]
+    pages: list[list[Piece] | str] = [
+        [(72.0, 60.0, 16.0, "Questions"), *titles, *numbers],
+        column(72, 100, ["Answers"]),
+    ]
     assert parse_pdf(make_pdf(pages), 10).pages[0].role is role
 
 
