@@ -1054,6 +1054,20 @@ def test_the_rows_of_the_next_table_have_no_header_of_the_one_before() -> None:
     assert {header for header, _ in rows["総指摘件数 | | 8"].cells} == {""}
 
 
+@pytest.mark.parametrize(
+    ("above", "row", "is_headed"),
+    [
+        ("システム名 | 地図連携 | 作成者 | 安藤", "論理テーブル名 | 顧客 | RDBMS | MySQL 5.5", False),
+        ("Project name | Atlas | Author | Ando", "System name | Maps | Version | beta", False),
+        ("文書名 | 版 | 作成者 | 更新日", "設計書 | 初版 | 安藤 | 四月", True),
+        ("論理名 | 物理名 | 型 | 備考", "作成者 | created_by | 文字 | 必ず入れる", True),
+    ],
+)
+def test_labels_below_labels_are_no_row_below_a_header(above: str, row: str, *, is_headed: bool) -> None:
+    found = next(each for each in statements(f"{above}\n{row}") if each.text == row)
+    assert all(header for header, _ in found.cells) is is_headed
+
+
 def test_equal_rows_of_two_groups_are_told_apart() -> None:
     rows = "300g | 300st | ¥2,070\n500g | 500st | ¥3,070"
     prices = f"名前 | 略称 | 価格\nグラスフェッド |\n{rows}\nグレインフェッド |\n{rows}"

@@ -87,6 +87,15 @@ _COLUMN = re.compile(  # a header whatever stands below it, of tables of two col
     re.IGNORECASE,
 )
 _REMARK = re.compile(r"\W*(?:備\s?考|補\s?足|注記|特記事項|メモ|コメント|remarks?|notes?|comments?)\W*", re.IGNORECASE)
+_FORM_LABEL = re.compile(  # of the title block of a document, where labels and values take turns
+    r"(?:サブ|業務)?システム(?:名称?|ID)|プロジェクト名|(?:文書|資料|成果物|ドキュメント|ファイル|設計書)(?:名称?|番号|ID)"
+    r"|(?:作成|更新|改[訂定版]|承認|確認|検印|レビュー)(?:者|日付?|年月日)|版数?|バージョン|工程名?"
+    r"|(?:(?:論理|物理)?テーブル|スキーマ|データベース|(?:サブ)?機能|画面|帳票|処理|クラス|パッケージ|業務)(?:名称?|ID)|RDBMS|備考"
+    r"|(?:system|project|document|file|table|schema|screen) (?:name|id)|(?:created|updated|approved) (?:by|on)"
+    r"|author|approver|version|date",
+    re.IGNORECASE,
+)
+_LEAST_FORM_LABELS = 2
 _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
@@ -545,7 +554,8 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) -> bool:
-    """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values.
+    """Whether a row has the columns of a header; one that repeats a cell of it, or has labels where it has labels, is one
+    more line of labels and values.
 
     A row with a number before it may lack the last columns, which are empty; another one, that of remarks, where no row
     has any.
@@ -554,4 +564,6 @@ def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) ->
     is_numbered = row[0].isdecimal() and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
     without = lacks_remarks and missing == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
     is_row = missing == 0 or (missing > 0 and (is_numbered or without))
-    return is_row and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=False))
+    pairs = [(a.strip(), b.strip()) for a, b in zip(header, row, strict=False)]
+    labels = sum(all(map(_FORM_LABEL.fullmatch, pair)) for pair in pairs)
+    return is_row and labels < _LEAST_FORM_LABELS and not any(a == b != "" for a, b in pairs)
