@@ -554,8 +554,8 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) -> bool:
-    """Whether a row has the columns of a header; one that repeats a cell of it, or has labels where it has labels, is one
-    more line of labels and values.
+    """Whether a row has the columns of a header; one that repeats a cell of it, or has labels where it has, is one more
+    line of labels and values.
 
     A row with a number before it may lack the last columns, which are empty; another one, that of remarks, where no row
     has any.
