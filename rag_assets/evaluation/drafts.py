@@ -20,7 +20,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, SYNTHETIC_QA, Table
-from rag_assets.evaluation.evidence import Corpus, Level, folded
+from rag_assets.evaluation.evidence import Corpus, Level, Target, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.stored import StoredTables
@@ -99,7 +99,11 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
             quoted.add(_quoted(draft))
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
-    return [draft for draft in drafts if not targets[draft.id].missing[Level.PASSAGE]][:count]
+
+    def is_held(target: Target) -> bool:
+        return not target.gone and not target.missing[Level.PASSAGE]
+
+    return [draft for draft in drafts if is_held(targets[draft.id])][:count]
 
 
 def _free_ids(letter: str, taken: Sequence[Question]) -> Iterator[str]:

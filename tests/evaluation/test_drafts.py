@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from graph_data import record, write
 from scripted_model import ScriptedModel
 
 from rag_assets.cli import main
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA
 from rag_assets.evaluation.drafts import (
     CODE_TYPE,
     PERSONAS_STEP,
@@ -24,6 +26,8 @@ from rag_assets.evaluation.drafts import (
 from rag_assets.evaluation.evidence import Corpus, Level, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Question, question_line, read_questions
 from rag_assets.models.structured import StructuredModel
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import Lake, shard_of
 
 
 def run(home: Path, *arguments: object) -> Result:
@@ -43,6 +47,27 @@ def test_drafts_name_what_the_documents_hold(corpus: Corpus) -> None:
         assert folded(answer) in folded(draft.evidence[0].quote)
         title, _, asked = draft.text.partition("」" if draft.language == "ja" else ", ")
         assert answer not in asked, title
+
+
+@pytest.mark.parametrize(("passage", "count"), [("{0} | {0} | {0}", 1), ("{0} |  | ", 0)])
+def test_a_row_is_drafted_only_where_its_words_stand_in_a_passage(tmp_path: Path, passage: str, count: int) -> None:
+    place = {"document_id": "s/a.xlsx", "page_id": "s/a.xlsx#1", "page_number": 1, "page_name": "Sheet"}
+    place["shard"] = shard_of("s/a.xlsx")
+    staff = {"bolt": "Suzuki", "gear": "Tanaka", "spring": "Ito"}
+    cells = [["name", "March", "April", "May", "term"]]
+    cells += [[name, who, who, who, f"{days} days"] for days, (name, who) in enumerate(staff.items(), start=5)]
+    rows = [{"cells": row, "cell_range": f"A{number}:E{number}"} for number, row in enumerate(cells, start=1)]
+    text = "\n".join(" | ".join(row) for row in cells)
+    for who in staff.values():
+        text = text.replace(f"{who} | {who} | {who}", passage.format(who))
+    lake = Lake(tmp_path)
+    write(lake, DOCUMENTS, [record(DOCUMENTS, **place, title="a", language="en")])
+    write(lake, PAGES, [record(PAGES, **place, text=text)])
+    write(lake, BLOCKS, [record(BLOCKS, **place, kind="table", header_row_count=1, rows=rows)])
+    write(lake, CHUNKS, [record(CHUNKS, **place, chunk_id="s/a.xlsx#1.0", text=text, cell_range="A1:E4")])
+    write(lake, SYNTHETIC_QA, [])
+    versions = {each.name: lake.latest(each) for each in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, SYNTHETIC_QA)}
+    assert len(draft_questions(Corpus(StoredTables(lake, versions)), 5)) == count
 
 
 def test_another_seed_drafts_others_and_what_is_there_is_not_drafted_again(corpus: Corpus) -> None:
