@@ -230,6 +230,14 @@ def test_every_folder_is_named(tmp_path: Path) -> None:
     assert all(f"案件{number:02}" in text for number in range(14))
 
 
+def test_files_beside_folders_stand_under_the_folder_that_they_are_in(tmp_path: Path) -> None:
+    names = [*(f"docs/{n}.md" for n in range(4)), *(f"docs/sub/{n}.md" for n in range(3)), "other/a.md"]
+    text = told_of(tmp_path, {each: f"{each.replace('/', ' ')} を定める。" for each in names})
+    assert "docs/docs" not in text
+    assert "docs（4 件）" in text
+    assert "docs/sub（3 件）" in text
+
+
 def test_documents_of_one_folder_are_counted_once(tmp_path: Path) -> None:
     text = told_of(tmp_path, {f"s/one/report{number}.md": f"報告 {number} を定める。" for number in range(9)})
     assert "ほかのフォルダー" not in text

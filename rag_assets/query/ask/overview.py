@@ -13,6 +13,7 @@ What stays out: which questions ask for it (`rag_assets.query.search.auto`), of 
 (`rag_assets.query.ask.scope`), and what is found in them (`purposes`, `telling_entities`, `typical_words`).
 """
 
+import posixpath
 import re
 import unicodedata
 from collections import Counter
@@ -485,8 +486,14 @@ def _folder_groups(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str
         open_groups.remove(largest)
         children = documents_in_folders(groups[largest])
         if len(children) > 1 and (not largest or len(groups) + len(children) - 1 <= _GROUPS):
+            above = posixpath.commonpath([row["folder"] for row in groups[largest].values()])
+            named = {
+                largest
+                if largest and any(row["folder"] == above for row in held.values())
+                else f"{largest}/{name}".strip("/"): held
+                for name, held in children.items()
+            }
             del groups[largest]
-            named = {f"{largest}/{name}".strip("/"): held for name, held in children.items()}
             groups |= named
             open_groups += [name for name, held in named.items() if len(held) > _FEW_DOCUMENTS]
     ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:_GROUPS_READ]
