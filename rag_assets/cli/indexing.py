@@ -412,7 +412,11 @@ def _print_lines(lines: "list[str]", rest: str) -> None:
 
 
 def _print_source_notes(home: "Home", listing: "Listing") -> None:
-    """On standard error, what was found that is no file, and which sources hold nothing to index."""
+    """On standard error, which sources lie in others or hold nothing to index, and what was found that is no file."""
+    from rag_assets.sources.changes import overlaps
+
+    for line in overlaps(home.sources()):
+        complain(line)
     for line in listing.omissions[:NAMES_SHOWN]:
         complain(f"left out: {line}")
     if len(listing.omissions) > NAMES_SHOWN:

@@ -4,10 +4,12 @@ Reads listings and stored tables only; hashes and parses nothing, so that a sens
 """
 
 import json
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +120,9 @@ def update_sources(
 ) -> None:
     """Remember sources in the home, so that later runs and the Dagster side index them too, and forget others.
 
-    A source that is given replaces a registered one of its name. The next run removes the documents of a forgotten
-    source, whether it was registered or configured. Nothing is written where an error is raised.
+    A source that is given replaces a registered one of its name only where that is forgotten with it, or where its
+    folder is gone and the name was chosen. The next run removes the documents of a forgotten source, whether it was
+    registered or configured. Nothing is written where an error is raised.
 
     Args:
         registered: File of the registered sources; may be missing.
@@ -129,8 +132,8 @@ def update_sources(
         stored_names: Names of the sources that documents are stored of.
 
     Raises:
-        SettingsError: A name to forget is unknown or still in the settings, or two sources have one name but not one
-            location.
+        SettingsError: A name to forget is unknown or still in the settings, two sources have one name but not one
+            location, or a source that is given lies within another or holds it.
     """
     in_settings = _by_name(map(parse_source, configured))
     _by_name([*in_settings.values(), *given])
@@ -152,9 +155,57 @@ def update_sources(
             after.pop(name, None)
         else:
             after[name] = None
+    for source in given:
+        if (old := after.get(source.name)) is not None:
+            _check_replaces(Source(source.name, old), source)
     after.update((source.name, source.location) for source in given)
+    others = [Source(name, location) for name, location in after.items() if location is not None]
+    for source in given:
+        if before.get(source.name) != source.location:
+            _check_apart(source, (*in_settings.values(), *others))
     if after != before:
         registry_file(registered).write({"sources": after})
+
+
+def _check_replaces(old: Source, new: Source) -> None:
+    """Check that documents of the new place may replace those of the old one, which has its name.
+
+    Raises:
+        SettingsError: Both may hold documents that are wanted.
+    """
+    if old.place == new.place:
+        return
+    name, other = new.name, f"name the other one: `rag-assets index NAME={new.location}`"
+    if not old.is_local or os.path.exists(old.location):  # noqa: PTH110 - never raises
+        raise SettingsError(
+            f"source {name} is {old.location} already, not {new.location}; {other}, or replace the first: "
+            f"`rag-assets index --forget {name} {name}={new.location}`"
+        )
+    if not new.is_named:
+        raise SettingsError(
+            f"source {name} was {old.location}, which is not there now; if it moved: "
+            f"`rag-assets index {name}={new.location}`; else {other}"
+        )
+
+
+def _check_apart(source: Source, others: Iterable[Source]) -> None:
+    for other in others:
+        if other.name != source.name and (other.holds(source) or source.holds(other)):
+            inner, outer = (source, other) if other.holds(source) else (other, source)
+            raise SettingsError(
+                f"source {inner.name} ({inner.location}) lies in source {outer.name} ({outer.location}): its files "
+                "would be indexed twice; leave one out; `rag-assets index` alone indexes all known sources"
+            )
+
+
+def overlaps(sources: Sequence[Source]) -> tuple[str, ...]:
+    """Which of the known sources lie within others, a line each."""
+    return tuple(
+        f"source {inner.name} lies in source {outer.name}: its files are indexed twice, unless source.exclude leaves "
+        f"them out of {outer.name}; `rag-assets index --forget NAME` takes one out"
+        for outer, inner in permutations(sources, 2)
+        if outer.holds(inner) and not (inner.holds(outer) and inner.name < outer.name)
+    )
 
 
 def _by_name(sources: Iterable[Source]) -> dict[str, Source]:

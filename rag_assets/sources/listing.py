@@ -6,7 +6,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -28,15 +28,26 @@ class Source:
     Attributes:
         name: First part of the ids of its documents.
         location: Absolute local path, or fsspec URI.
+        is_named: Whether a person chose the name; else it is the last part of the location.
     """
 
     name: str
     location: str
+    is_named: bool = field(default=False, compare=False)
 
     @property
     def is_local(self) -> bool:
         """Whether the location is a path of this machine."""
         return "://" not in self.location
+
+    @property
+    def place(self) -> str:
+        """The location with its links followed."""
+        return os.path.realpath(self.location) if self.is_local else self.location
+
+    def holds(self, other: "Source") -> bool:
+        """Whether another source is the same folder or lies within this one."""
+        return self.is_local == other.is_local and _inside(other.place, self.place)
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,8 @@ def parse_source(text: str) -> Source:
         SettingsError: There is no name to be had from it.
     """
     text = text.strip()
+    if not text:
+        raise SettingsError("source '': empty; name a folder, or NAME=LOCATION")
     named = _NAMED.fullmatch(text) if not os.path.exists(text) else None  # noqa: PTH110 - never raises
     location = named["location"] if named else text
     if location.startswith("file://"):
@@ -127,7 +140,7 @@ def parse_source(text: str) -> Source:
     name = unicodedata.normalize("NFC", name)
     if not name or "/" in name or "#" in name:
         raise SettingsError(f"source {text!r}: cannot be named after its location; write NAME={text}")
-    return Source(name, location)
+    return Source(name, location, is_named=named is not None)
 
 
 def scan_source(
@@ -206,7 +219,8 @@ def _local_files(
     omissions: list[str],
 ) -> Iterator[tuple[str, SourceFile]]:
     if not os.path.isdir(source.location):  # noqa: PTH112 - never raises
-        raise SourceError(f"source {source.name}: no such folder: {source.location}")
+        hint = "; a NAME before `=` holds no `/`, `\\` or `:`" if "=" in source.location else ""
+        raise SourceError(f"source {source.name}: no such folder: {source.location}{hint}")
     real_root = os.path.realpath(source.location)
     if real_root in excluded_paths:
         raise SourceError(f"source {source.name}: {source.location} is the folder of the knowledge base itself")

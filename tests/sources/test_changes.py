@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from rag_assets.sources.changes import (
     find_changes,
     forgotten_sources,
     list_sources,
+    overlaps,
     read_sources,
     shards_of_one_change,
     update_sources,
@@ -105,12 +107,52 @@ def test_what_the_settings_name_cannot_be_forgotten(tmp_path: Path) -> None:
 def test_a_source_of_the_command_line_replaces_a_registered_one_only(tmp_path: Path) -> None:
     registry = tmp_path / "sources.json"
     update_sources(registry, [Source("ok", "/old")], [], [], [])
-    update_sources(registry, [Source("ok", "/new")], [], [], ["ok"])
+    update_sources(registry, [Source("ok", "/new", is_named=True)], [], [], ["ok"])
     assert read_sources([], registry) == (Source("ok", "/new"),)
     update_sources(registry, [Source("ok", "/newer")], ["ok"], [], ["ok"])
     assert read_sources([], registry) == (Source("ok", "/newer"),)
     with pytest.raises(SettingsError, match="NAME=/newest"):
         update_sources(registry, [Source("ok", "/newest")], [], ["ok=/configured"], [])
+
+
+def test_a_source_takes_the_place_of_another_only_where_that_is_meant(tmp_path: Path) -> None:
+    registry, old, new = tmp_path / "sources.json", folder(tmp_path / "a/docs"), folder(tmp_path / "b/docs")
+    update_sources(registry, [parse_source(str(old))], [], [], [])
+    for text in (str(new), f"docs={new}"):
+        with pytest.raises(SettingsError, match=f"docs is {old} already, not {new}; .*NAME={new}.*--forget docs docs="):
+            update_sources(registry, [parse_source(text)], [], [], ["docs"])
+    assert read_sources([], registry) == (Source("docs", str(old)),)
+    (tmp_path / "link").symlink_to(old)
+    update_sources(registry, [parse_source(f"docs={tmp_path / 'link'}")], [], [], ["docs"])
+    shutil.rmtree(old)
+    with pytest.raises(SettingsError, match=f"which is not there now; if it moved: `rag-assets index docs={new}`"):
+        update_sources(registry, [parse_source(str(new))], [], [], ["docs"])
+    update_sources(registry, [parse_source(f"docs={new}")], [], [], ["docs"])
+    assert read_sources([], registry) == (Source("docs", str(new)),)
+    with pytest.raises(SettingsError, match="docs is s3://bucket/docs already"):
+        update_sources(tmp_path / "2", [Source("docs", "s3://bucket/docs")], [], [], [])
+        update_sources(tmp_path / "2", [parse_source(f"docs={new}")], [], [], [])
+
+
+def test_a_source_within_another_is_refused_and_a_known_one_is_named(tmp_path: Path) -> None:
+    registry, outer, inner = tmp_path / "sources.json", folder(tmp_path / "n1"), folder(tmp_path / "n1/sub")
+    (tmp_path / "link").symlink_to(inner)
+    beside = folder(tmp_path / "n10")
+    given = [parse_source(str(outer)), parse_source(str(beside))]
+    for text in (str(inner), f"x={outer}", str(tmp_path / "link")):
+        with pytest.raises(SettingsError, match=r"lies in source .*indexed twice; leave one out"):
+            update_sources(registry, [*given, parse_source(text)], [], [], [])
+    assert not registry.exists()
+    update_sources(registry, given, [], [], [])
+    with pytest.raises(SettingsError, match=f"source sub .{inner}. lies in source n1 .{outer}."):
+        update_sources(registry, [parse_source(str(inner))], [], [], [])
+    update_sources(registry, [parse_source(str(inner))], ["n1"], [], [])
+    with pytest.raises(SettingsError, match="source sub .* lies in source n1"):
+        update_sources(registry, [parse_source(str(outer))], [], [], [])
+    known = read_sources([f"n1={outer}"], registry)
+    assert [line[:30] for line in overlaps(known)] == ["source sub lies in source n1: "]
+    update_sources(registry, [parse_source(str(inner))], [], [str(outer)], [])
+    assert len(overlaps([Source("x", str(outer)), Source("y", str(outer))])) == 1
 
 
 def test_a_registered_source_that_the_settings_name_otherwise_can_be_dropped(tmp_path: Path) -> None:

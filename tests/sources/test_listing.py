@@ -128,6 +128,8 @@ def test_a_tag_of_the_content_is_told_from_a_time(tmp_path: Path) -> None:
 
 
 def test_a_missing_root_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="a/b=/nowhere; a NAME before `=` holds no `/`"):
+        ids("a/b=/nowhere")
     with pytest.raises(SourceError, match="no such folder: .*gone"):
         ids(str(tmp_path / "gone"))
 
@@ -140,6 +142,8 @@ def test_sources_are_named_after_their_folder_or_as_told(tmp_path: Path) -> None
     assert parse_source(f"{tmp_path}/a=b").location == f"{tmp_path}/a=b"
     with pytest.raises(SettingsError, match="NAME="):
         parse_source("/")
+    with pytest.raises(SettingsError, match="source '': empty"):
+        parse_source(" ")
 
 
 def test_an_fsspec_source_is_listed() -> None:
