@@ -1,6 +1,8 @@
 """What scores answers: the exported cross-encoder, with the adapter that comes with the package."""
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import PlacedStatement
-from rag_assets.models.embedding import embedders
+from rag_assets.models.embedding import answer_scorer, embedders
 from rag_assets.models.embedding.answer_scorer import E5AnswerScorer
 from rag_assets.models.embedding.e5_export import export_model
 from rag_assets.models.embedding.e5_weights import (
@@ -20,7 +22,7 @@ from rag_assets.models.embedding.e5_weights import (
     read_weights,
     write_adapter,
 )
-from rag_assets.models.embedding.embedders import E5Embedder
+from rag_assets.models.embedding.embedders import E5Embedder, ExportedFiles
 
 QUESTIONS = {
     "受付は何時に終わりますか": "窓口の受付は午後4時30分に終わる。",
@@ -113,6 +115,35 @@ def test_a_damaged_adapter_is_named(
     broken = E5AnswerScorer(E5Embedder(models_folder), tmp_path / "models")
     with pytest.raises(ModelError, match=r"answers\.npz: not a readable adapter"):
         broken.score("q", [PlacedStatement("a")])
+
+
+def test_a_model_that_cannot_be_written_is_tried_once_and_not_for_a_search(
+    tmp_path: Path, models_folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    E5Embedder(models_folder).count_tokens(["one"])
+    for path in models_folder.iterdir():
+        if "answers" not in path.name:
+            (tmp_path / path.name).symlink_to(path)
+    tried: list[Path] = []
+
+    def fail(folder: Path, _: Precision) -> ExportedFiles:
+        tried.append(folder)
+        raise ModelError("the model cannot be exported: No space left on device")
+
+    monkeypatch.setattr(answer_scorer, "ensure_answer_files", fail)
+    monkeypatch.setattr(embedders, "ensure_answer_files", fail)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
+    embedder = E5Embedder(tmp_path)
+    assert embedder.count_tokens(["one"]) == [1]
+    assert (tried, caplog.text) == ([], "")
+    scorer = E5AnswerScorer(embedder, tmp_path)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="No space left"):
+            scorer.score("q", [PlacedStatement("a")])
+    assert tried == [tmp_path]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 40))
+    E5Embedder(tmp_path).count_tokens(["one"])
+    assert tried == [tmp_path] * 2
 
 
 @pytest.mark.parametrize("content", [None, b"no adapter"])

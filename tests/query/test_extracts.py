@@ -231,7 +231,8 @@ def test_a_scorer_that_fails_leaves_the_choice_to_words(
     monkeypatch.setattr(E5AnswerScorer, "score", fail)
     answer = sample_base.ask("顧客登録で顧客名が重複したときのHTTPステータスコードは？")
     assert "409" in answer.text
-    assert "chosen by words alone" in caplog.text
+    sample_base.ask("顧客登録で顧客名が重複したときのHTTPステータスコードは？")
+    assert caplog.text.count("chosen by words alone") == 1
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import PlacedStatement
 from rag_assets.models.embedding.e5_weights import Precision
 from rag_assets.models.embedding.embedders import BEGIN_ID, END_ID, E5Embedder, ExportedModel, ensure_answer_files
@@ -27,7 +28,7 @@ _CONTEXT_TOKENS = 64
 
 class E5AnswerScorer:
     """Scores statements in onnxruntime. Every one is a run of its own, so that its score depends on no other; several
-    run at once. Safe to use from several threads.
+    run at once. A model that cannot be opened is not tried again. Safe to use from several threads.
 
     Args:
         tokens: Reads texts into tokens.
@@ -38,12 +39,19 @@ class E5AnswerScorer:
     def __init__(self, tokens: E5Embedder, cache_folder: Path, precision: Precision = Precision.INT8) -> None:
         self._tokens = tokens
         self._model = ExportedModel("answer scorer", lambda: ensure_answer_files(cache_folder, precision).model)
+        self._problem: str | None = None
 
     def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
         """How surely each statement answers; see `AnswerScorer.score`."""
         if not statements:
             return np.empty(0, np.float32)
-        self._model.opened()
+        if self._problem is not None:  # else each question would write a model that the disk has no room for
+            raise ModelError(self._problem)
+        try:
+            self._model.opened()
+        except ModelError as error:
+            self._problem = str(error)
+            raise
         with ThreadPoolExecutor(self._tokens.threads, "score") as executor:
             runs = executor.map(self._model.run, self._inputs(question, statements))
             return np.concatenate(list(runs)).astype(np.float32)

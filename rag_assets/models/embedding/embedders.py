@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -146,7 +147,11 @@ class ExportedModel:
         return output
 
     def opened(self) -> _Session:
-        """The session of this process."""
+        """The session of this process.
+
+        Raises:
+            ModelError: The model cannot be opened.
+        """
         with self._lock:
             if self._session is None or self._session[0] != os.getpid():
                 self._session = os.getpid(), _open_session(self._path())
@@ -318,8 +323,8 @@ def export_name(precision: Precision) -> str:
 
 def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     """Find the exported files of the embedder, or write them into a folder that is made when missing (some seconds,
-    once), with the model that scores answers: a folder that can later only be read then has both. That this one cannot
-    be written is logged and hinders nothing.
+    once), with the model that scores answers, where there is room for it, which takes as much: a folder that can later
+    only be read then has both. That this one cannot be written is logged and hinders nothing.
 
     Raises:
         ModelError: The weights cannot be read or the files cannot be written.
@@ -336,11 +341,20 @@ def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
                 lambda path: export_tokenizer(weights.vocabulary, path),
             )
     try:
-        if not _answer_files(cache_folder, precision).manifest.exists() and os.access(cache_folder, os.W_OK):
+        is_missing = not _answer_files(cache_folder, precision).manifest.exists()
+        if is_missing and os.access(cache_folder, os.W_OK) and _has_room(cache_folder, files.model):
             ensure_answer_files(cache_folder, precision)
     except ModelError as error:
         _logger.warning("answers will be chosen by words alone: %s", error)
     return files
+
+
+def _has_room(folder: Path, like: Path) -> bool:
+    """Whether a folder has room for another file as large as one that is there."""
+    try:
+        return shutil.disk_usage(folder).free > like.stat().st_size
+    except OSError:
+        return False
 
 
 def ensure_answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:

@@ -21,6 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple
@@ -319,7 +320,7 @@ class Asking:
         try:
             sentences, answers = extracts(asks, sources, self.scorer)
         except ModelError as error:
-            _log.warning("statements are chosen by words alone: %s", error)
+            _warn_once(str(error))
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
             sentences, answers = extracts(asks, sources)
         trace.add("quote", began, len(sentences))
@@ -455,6 +456,12 @@ class Asking:
         facts = f"unsupported sentences {doubtful}, citations removed {removed}"
         trace.add("answer", began, len(sentences), texts=(facts,))
         return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    """Say what hinders every question, once in a process."""
+    _log.warning("statements are chosen by words alone: %s", problem)
 
 
 def _place(passage: Candidate) -> tuple[int, int]:
