@@ -339,6 +339,23 @@ def test_documents_are_listed_with_state_and_cause_and_found_by_folder(visitor: 
     assert "Cannot detect file format" in page.locator("main").inner_text()
 
 
+def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
+    page = visitor.open("/documents")
+    page.set_viewport_size({"width": 1300, "height": 800})
+    page.get_by_role("rowheader", name="broken.xlsx").wait_for()
+    wide = "[...document.querySelectorAll('tbody th a')].forEach(each => each.textContent = 'x'.repeat(150))"
+    page.evaluate(wide)
+    heads = page.get_by_role("columnheader")
+    assert {round(each.bounding_box()["height"]) for each in heads.all()} == {
+        round(heads.first.bounding_box()["height"])
+    }
+    lines = (
+        "each => { const at = document.createRange(); at.selectNodeContents(each); return at.getClientRects().length }"
+    )
+    assert [each.evaluate(lines) for each in heads.all()] == [1] * heads.count()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_community_is_explored_by_graph_and_by_list(visitor: Visitor) -> None:
     page = visitor.open("/communities")
     page.get_by_label("Level").wait_for()
