@@ -55,16 +55,23 @@ _OPEN = frozenset({"/health", "/ready"})
 
 
 @dataclass(frozen=True)
+class Alive:
+    """That the server runs; nothing is looked at for it."""
+
+    status: Literal["alive"]
+
+
+@dataclass(frozen=True)
 class State:
-    """Whether the server is there.
+    """Whether questions can be answered.
 
     Attributes:
-        status: `alive` or `ready`.
+        status: `ready`; else the status of the response is 503.
         snapshot: Number of the version that is served.
         problem: Why a newer version cannot be served.
     """
 
-    status: Literal["alive", "ready"]
+    status: Literal["ready"]
     snapshot: int | None = None
     problem: str | None = None
 
@@ -144,12 +151,8 @@ def _add_handlers(app: FastAPI, service: Service) -> None:
             case RagAssetsError():
                 problem = service.problem_of(error)
             case RequestValidationError():
-                fields = [
-                    FieldProblem(
-                        field=message_of(".".join(map(str, each["loc"])), 200), message=message_of(each["msg"], 200)
-                    )
-                    for each in error.errors()[:100]
-                ]
+                is_json = "json" in request.headers.get("content-type", "")
+                fields = [_field_problem(each, is_json=is_json) for each in error.errors()[:100]]
                 detail = "; ".join(f"{each.field}: {each.message}" for each in fields[:5])
                 problem = Problem(422, detail, errors=tuple(fields))
             case HTTPException():
@@ -162,10 +165,20 @@ def _add_handlers(app: FastAPI, service: Service) -> None:
         app.add_exception_handler(kind, respond)
 
 
+def _field_problem(error: Mapping[str, Any], *, is_json: bool) -> FieldProblem:
+    """What is wrong with a field of a request, or with its body, which was sent as JSON or as something else."""
+    place, message = error["loc"], error["msg"]
+    if error["type"] == "json_invalid":
+        place, message = ("body",), f"not JSON, at character {place[-1]}: {error['ctx']['error']}"
+    elif place == ("body",) and not is_json:
+        message = "expected an object of JSON, sent with the header Content-Type: application/json"
+    return FieldProblem(field=message_of(".".join(map(str, place)), 200), message=message_of(message, 200))
+
+
 def _add_operation(app: FastAPI, service: Service) -> None:
-    @app.get("/health", response_model=State, tags=["operation"], summary="Whether the server runs")
-    async def health() -> State:
-        return State("alive")
+    @app.get("/health", response_model=Alive, tags=["operation"], summary="Whether the server runs")
+    async def health() -> Alive:
+        return Alive("alive")
 
     @app.get("/ready", response_model=State, tags=["operation"], summary="Whether questions can be answered")
     async def ready(request: Request) -> State:

@@ -86,6 +86,20 @@ def test_what_is_wrong_with_a_search_is_told(
     assert told["request_id"] == response.headers["x-request-id"]
 
 
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        ('{"query": "x"}', "application/x-www-form-urlencoded", "header Content-Type: application/json"),
+        ('{"query": "x",}', "application/json", "body: not JSON, at character 14: "),
+        ('["x"]', "application/json", "body: Input should be"),
+    ],
+)
+def test_a_body_that_is_no_object_of_json_is_told(api: httpx.Client, content: str, kind: str, words: str) -> None:
+    response = api.post("/search", content=content, headers={"Content-Type": kind})
+    assert response.status_code == 422
+    assert words in response.json()["detail"]
+
+
 def test_an_answer_cites_its_sources(api: httpx.Client) -> None:
     answer = api.post("/ask", json={"question": QUESTION}).json()
     assert answer["answered"] is True
