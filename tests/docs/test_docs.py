@@ -11,6 +11,7 @@ from rag_assets.cli import main
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.contracts.tables import TABLES
 from rag_assets.query import MODES
+from rag_assets.serve.mcp.tools import TOOLS
 from rag_assets.store.queries import read_queries
 
 PROJECT = Path(__file__).parents[2]
@@ -70,6 +71,11 @@ def test_formats_stand_in_the_documentation() -> None:
 
 def test_views_stand_in_the_documentation() -> None:
     require([f"`{name}`" for name in read_queries()], "docs/operations.md", "docs/language-models.md")
+
+
+def test_tools_stand_in_the_documentation_with_their_arguments() -> None:
+    rows = [f"| `{tool.name}` | {', '.join(f'`{name}`' for name in tool.arguments.model_fields)} | " for tool in TOOLS]
+    require(rows, "docs/mcp.md")
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,10 @@ class _Handlers:
             arguments = tool.arguments.model_validate(asked.arguments or {})
         except ValidationError as error:
             problems = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in error.errors()[:5]]
-            return _failure("; ".join(f"{place}: {problem}" for place, problem in problems))
+            expected = ""
+            if any(each["type"] == "extra_forbidden" for each in error.errors()):
+                expected = f"; {tool.name} takes {', '.join(tool.arguments.model_fields)}"
+            return _failure("; ".join(f"{place}: {problem}" for place, problem in problems) + expected)
         began, failed = time.perf_counter(), True
         try:
             result = _success(await self._run(context, tool, arguments))

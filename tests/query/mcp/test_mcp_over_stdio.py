@@ -158,7 +158,7 @@ def test_sql_does_nothing_but_read_the_tables(agent: Agent, query: str) -> None:
         ("search", {"query": " "}, "the query is empty"),
         ("search", {"query": "x", "mode": "magic"}, "unknown mode 'magic'"),
         ("search", {"query": "x", "limit": 51}, "limit: "),
-        ("search", {"query": "x", "k": 3}, "k: "),
+        ("search", {"query": "x", "k": 3}, "search takes query, mode, limit, filters, granularity, level, cursor"),
         ("search", {}, "query: "),
         ("search", {"query": "x", "filters": ["colour=red"]}, "unknown field"),
         ("search", {"query": "x", "cursor": "x"}, "the cursor is not one"),
