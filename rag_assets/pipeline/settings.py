@@ -9,6 +9,7 @@ import json
 import os
 import re
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -594,7 +595,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then environment, then the TOML file."""
         del dotenv_settings, file_secret_settings
-        path = Path(os.environ.get("RAG_CONFIG") or "rag_assets.toml")
+        path = _config_file()
         file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
         for *sections, name in SECRETS:
             values = file_settings.toml_data
@@ -612,6 +613,25 @@ class Settings(BaseSettings):
         return init_settings, InitSettingsSource(settings_cls, short_names), env_settings, file_settings
 
 
+def _config_file() -> Path:
+    return Path(os.environ.get("RAG_CONFIG") or "rag_assets.toml")
+
+
+def _setting_problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    """What is wrong with a setting, where it was set, and what else it may be called."""
+    name = ".".join(map(str, place))
+    variables = {each.upper(): each for each in os.environ}
+    short = [variable for variable, short_for in _SHORT_NAMES.items() if short_for == place and variable in variables]
+    long = [variables[each] for each in ("RAG_" + "__".join(map(str, place)).upper(),) if each in variables]
+    where = next(iter([*short, *long]), str(_config_file()) if _config_file().is_file() else "")
+    section: Any = Settings
+    for part in place[:-1]:
+        section = section.model_fields[part].annotation if part in getattr(section, "model_fields", {}) else None
+    names = sorted(getattr(section, "model_fields", {})) if kind == "extra_forbidden" else []
+    expected = f"; expected one of {', '.join(names)}" if names else ""
+    return f"{where}{': ' if where else ''}{name}: {message}{expected}"
+
+
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings.
 
@@ -627,7 +647,9 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = "; ".join(_setting_problem(item["loc"], item["type"], item["msg"]) for item in error.errors())
         raise SettingsError(f"settings: {problems}") from error
+    except TOMLDecodeError as error:
+        raise SettingsError(f"settings: {_config_file()}: {error}") from error
     except ValueError as error:
         raise SettingsError(f"settings: {error}") from error

@@ -295,7 +295,22 @@ def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> Non
         load_settings()
 
 
-def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "many")
-    with pytest.raises(SettingsError, match="chunking.size_tokens"):
+    with pytest.raises(SettingsError, match="^settings: RAG_CHUNKING__SIZE_TOKENS: chunking.size_tokens: Input should"):
         load_settings()
+    monkeypatch.delenv("RAG_CHUNKING__SIZE_TOKENS")
+    monkeypatch.setenv("RAG_BUDGET_USD", "-1")
+    with pytest.raises(SettingsError, match="^settings: RAG_BUDGET_USD: language_model.budget_usd: "):
+        load_settings()
+    monkeypatch.delenv("RAG_BUDGET_USD")
+    path = tmp_path / "own.toml"
+    monkeypatch.setenv("RAG_CONFIG", str(path))
+    for text, words in (
+        ("[chunking]\nsize = 3", "chunking.size: Extra inputs .*; expected one of .*size_tokens"),
+        ("colour = 3", "colour: Extra inputs .*; expected one of chunking, .*sources"),
+        ("[chunking", "Expected "),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(SettingsError, match=f"^settings: {path}: {words}"):
+            load_settings()
