@@ -73,7 +73,7 @@ class Lock:
         except Timeout as error:
             raise StoreError(f"{self._busy}: {self._path} is held by {self._holder()}") from error
         except OSError as error:
-            raise StoreError(f"{self._busy}: {self._path} cannot be written: {error.strerror or error}") from error
+            raise StoreError(f"{self._path} cannot be written: {error.strerror or error}") from error
         with suppress(OSError):
             if not self._path.stat().st_size:  # file systems without locks have this in it already
                 self._path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")

@@ -86,7 +86,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
     ]
     if open_steps:
         named = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
-        raise StoreError(f"nothing is published: {named}")
+        raise StoreError(f"nothing is published: {named}; `rag-assets index` finishes it")
     problems = all_problems(lake, vectors)
     if problems and _state(lake, vectors) == state:
         raise InconsistencyError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")

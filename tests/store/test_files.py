@@ -41,5 +41,5 @@ def test_a_lock_names_its_file_and_its_holder_and_is_freed_with_it(tmp_path: Pat
 
 def test_a_lock_that_cannot_be_written_says_where(tmp_path: Path) -> None:
     (tmp_path / "taken.lock").mkdir()
-    with pytest.raises(StoreError, match=r"cannot index: .*taken\.lock cannot be written"):
+    with pytest.raises(StoreError, match=r"taken\.lock cannot be written"):
         Lock(tmp_path / "taken.lock", "cannot index").hold(0.1)
