@@ -7,6 +7,7 @@ import click
 
 from rag_assets.cli.console import open_home, print_table, say
 from rag_assets.cli.progress import progress_display
+from rag_assets.contracts.errors import QueryError
 
 
 @click.group()
@@ -52,13 +53,23 @@ def graph() -> None:
 @click.option("--format", "format_name", type=click.Choice(["graphml", "json"]), help="Else by the file's extension.")
 @click.pass_context
 def graph_export(context: click.Context, path: Path, format_name: str | None) -> None:
-    """Write the published graph to PATH, with communities and reports, for NetworkX, Gephi and the like."""
+    """Write the published graph to PATH, with communities and reports, for NetworkX, Gephi and the like.
+
+    PATH ends with `.graphml` or `.json`, or --format says which it is.
+    """
+    chosen = format_name or path.suffix.removeprefix(".")
+    if chosen not in {"graphml", "json"}:
+        raise click.UsageError(f"{path}: name it .graphml or .json, or give --format", ctx=context)
+    if not path.parent.is_dir():
+        raise click.UsageError(f"no such folder: {path.parent}", ctx=context)
     from rag_assets.graph.exchange import GraphFormat, export_graph
     from rag_assets.pipeline.opening import published_snapshot
+    from rag_assets.query.search.graph_local import HOW_TO_INDEX
 
     home = open_home(context)
     snapshot = published_snapshot(home)
-    chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")
+    if not snapshot.row_counts.get("entities"):
+        raise QueryError(f"{home.path}: no entity graph is published: {HOW_TO_INDEX}")
     nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
     say(f"{path}: {nodes} entities, {edges} relationships")
 

@@ -173,6 +173,9 @@ def test_a_dropped_graph_is_gone_until_it_is_asked_for_and_can_be_brought_back(c
     result = command("graph", "drop", "--yes")
     assert result.exit_code == 0, result.output
     assert not any(stored(copied).values())
+    result = command("graph", "export", str(tmp_path / "none.json"))
+    assert (result.exit_code, (tmp_path / "none.json").exists()) == (1, False)
+    assert "no entity graph is published" in result.output
     result = command("search", "受注", "--mode", "graph_local")
     assert result.exit_code == 1
     assert len(result.output.splitlines()) == 1
