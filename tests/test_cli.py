@@ -215,6 +215,10 @@ def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple
         (["--home", str(tmp_path), "search", "x"], "nothing is indexed"),
         (["--home", str(tmp_path), "index", str(tmp_path / "nowhere")], "no such folder"),
         (["--home", str(knowledge_base[0]), "search", "  "], "empty"),
+        (["--home", str(knowledge_base[0]), "index", ""], "source '': empty"),
+        (["--home", str(knowledge_base[0]), "sql", " -- nothing"], "QUERY: no statement of SQL"),
+        (["--home", str(knowledge_base[0]), "sql", "SELECT 1 FROM\nnowhere"], "does not exist! Did you mean"),
+        (["--home", str(knowledge_base[0]), "sql", "SELECT 1 FROM\nnowhere"], "(LINE 2: nowhere)"),
         (["--home", str(knowledge_base[0]), "index", "--forget", "nobody"], "no registered source"),
         (["--home", str(knowledge_base[0]), "index", "--force", "nothing/*"], "no stored document matches"),
     ):
@@ -248,9 +252,30 @@ def test_queries_of_another_encoding_are_an_error_in_one_line(
 ) -> None:
     queries = tmp_path / "queries.jsonl"
     queries.write_bytes('{"_id": "q1", "text": "有効期限"}'.encode("cp932"))
-    result = run(knowledge_base, "search", "--queries", str(queries))
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
+    for arguments in (("search", "--queries"), ("ask", "x", "--history"), ("sql", "--file")):
+        result = run(knowledge_base, *arguments, str(queries))
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"rag-assets: {queries}: expected a text file in UTF-8: ")
+        assert result.stderr.count("\n") == 1
+    queries.write_text('{"_id": "q1"}', encoding="utf-8")
+    assert f"{queries}, line 1: expected an object" in run(knowledge_base, "search", "--queries", str(queries)).stderr
+
+
+def test_all_but_the_last_of_several_statements_are_said_to_be_not_shown(knowledge_base: tuple[Path, Path]) -> None:
+    result = run(knowledge_base, "sql", "SELECT 1 AS a; SELECT 2 AS b;", "--csv")
+    assert (result.exit_code, result.stdout) == (0, "b\n2\n")
+    assert "2 statements: only what the last one gives is shown" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("g.xyz", "name it .graphml or .json"), ("none/g.json", "no such folder: ")]
+)
+def test_a_graph_is_written_where_it_is_clear_what_and_where(
+    knowledge_base: tuple[Path, Path], tmp_path: Path, name: str, words: str
+) -> None:
+    result = run(knowledge_base, "graph", "export", str(tmp_path / name))
+    assert (result.exit_code, [*tmp_path.iterdir()]) == (2, [])
+    assert words in result.stderr
 
 
 def test_wrong_usage_is_status_2(tmp_path: Path) -> None:

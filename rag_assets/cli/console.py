@@ -13,12 +13,15 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from rag_assets.contracts.errors import QueryError
 from rag_assets.text.plain import json_text, message_of, printable, printable_line
 
 if TYPE_CHECKING:
@@ -137,6 +140,35 @@ def _cell(value: object) -> object:
         return value
     text = printable(_FORMULA.sub(r"\1'\2", str(value)))
     return f"'{text}" if str(value).startswith(_CONTROL) else text
+
+
+@dataclass(frozen=True)
+class NamedText:
+    """What a text file holds, and its name."""
+
+    name: str
+    text: str
+
+
+class TextFile(click.ParamType[NamedText]):
+    """A file of UTF-8 text, or `-` for standard input."""
+
+    name = "filename"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NamedText:
+        if isinstance(value, NamedText):
+            return value
+        try:
+            with click.open_file(str(value), encoding="utf-8-sig") as file:
+                return NamedText(str(value), file.read())
+        except OSError as error:
+            self.fail(f"{value!r}: {error.strerror or error}", param, ctx)
+        except UnicodeDecodeError as error:
+            raise QueryError(f"{value}: expected a text file in UTF-8: {error.reason}, byte {error.start}") from error
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param
+        return [CompletionItem(incomplete, type="file")]
 
 
 def utc(seconds: float) -> str:

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from rag_assets.cli.console import complain, open_home, print_csv, print_json, print_table, say
+from rag_assets.cli.console import NamedText, TextFile, complain, open_home, print_csv, print_json, print_table, say
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 
@@ -110,7 +111,7 @@ def _chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
 @_search_options
 @click.option("--granularity", type=click.Choice(["chunk", "page", "document"]), default="chunk", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--queries", type=click.File("r", encoding="utf-8"), help="BEIR queries (JSON lines with _id and text).")
+@click.option("--queries", type=TextFile(), help="BEIR queries (JSON lines with _id and text).")
 @click.option("--run", "run_file", type=click.File("w", encoding="utf-8"), help="Write a TREC run of --queries here.")
 @click.pass_context
 def search(
@@ -123,7 +124,7 @@ def search(
     summaries: str,
     level: int | None,
     granularity: str,
-    queries: TextIO | None,
+    queries: NamedText | None,
     run_file: TextIO | None,
     *,
     dynamic: bool | None,
@@ -149,7 +150,7 @@ def search(
     base = knowledge_base(home)
     if queries is not None:
         results = base.search_all(
-            read_queries(queries),
+            read_queries(StringIO(queries.text), queries.name),
             search_mode,
             count,
             conditions,
@@ -201,7 +202,7 @@ def _beginning(text: str, most: int) -> str:
 @click.command()
 @click.argument("text")
 @_search_options
-@click.option("--history", type=click.File("r", encoding="utf-8"), help="Earlier questions: JSON lines; see the docs.")
+@click.option("--history", type=TextFile(), help="Earlier questions: JSON lines; see the docs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def ask(
@@ -213,7 +214,7 @@ def ask(
     filters: tuple[str, ...],
     summaries: str,
     level: int | None,
-    history: TextIO | None,
+    history: NamedText | None,
     *,
     dynamic: bool | None,
     as_json: bool,
@@ -247,12 +248,12 @@ def ask(
         _print_sources(answer)
 
 
-def _turns(file: TextIO) -> "list[Turn]":
+def _turns(file: NamedText) -> "list[Turn]":
     """Earlier questions and answers, one JSON object a line."""
     from rag_assets.query import Turn
 
     turns = []
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate(StringIO(file.text), start=1):
         if not line.strip():
             continue
         try:
@@ -297,7 +298,7 @@ def _print_sources(answer: "Answer") -> None:
 
 @click.command()
 @click.argument("query", required=False)
-@click.option("--file", "query_file", type=click.File("r", encoding="utf-8"), help="Read the query from a file.")
+@click.option("--file", "query_file", type=TextFile(), help="Read the query from a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; texts like formulas get an apostrophe before them.")
 @click.option("--raw", is_flag=True, help="With --csv: texts as they are, formulas and control characters, too.")
@@ -305,7 +306,7 @@ def _print_sources(answer: "Answer") -> None:
 def sql(
     context: click.Context,
     query: str | None,
-    query_file: TextIO | None,
+    query_file: NamedText | None,
     *,
     as_json: bool,
     as_csv: bool,
@@ -329,7 +330,12 @@ def sql(
     home = open_home(context)
     with open_database(home.lake, readable_snapshot(home)) as connection:
         try:
-            cursor = connection.execute(query_file.read() if query_file else query or "")
+            text = query_file.text if query_file else query or ""
+            if not (count := len(duckdb.extract_statements(text))):
+                raise QueryError(f"{query_file.name if query_file else 'QUERY'}: no statement of SQL")
+            if count > 1:
+                complain(f"{count} statements: only what the last one gives is shown")
+            cursor = connection.execute(text)
             columns = [column[0] for column in cursor.description or []] if cursor else []
             rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:

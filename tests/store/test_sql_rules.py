@@ -92,7 +92,8 @@ def test_errors_are_short_whatever_they_repeat(connection: duckdb.DuckDBPyConnec
         connection.execute("SELECT CAST(repeat('x', 100000) || chr(27) AS INTEGER)")
     assert len(str(raised.value)) > 100_000
     told = duckdb_message(raised.value)
-    assert (len(told), told[-1]) == (1000, "…")
+    assert len(told) == 1000
+    assert told.endswith("… (LINE 1: SELECT CAST(repeat('x', 100000) || chr(27) AS INTEGER))")
 
 
 def test_functions_are_known_to_the_installed_version_and_change_nothing(connection: duckdb.DuckDBPyConnection) -> None:

@@ -19,11 +19,13 @@ from rag_assets.contracts.tables import TABLES
 from rag_assets.store.lake import Lake
 from rag_assets.store.queries import read_queries, strip_comments
 from rag_assets.store.snapshots import Snapshot
-from rag_assets.text.plain import message_of
+from rag_assets.text.plain import MESSAGE_CHARS, message_of
 
 # what DuckDB's parser calls the parts of a query that only read; others write, as INSERT_QUERY_NODE
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SYSTEM_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_")
+_LINE = re.compile(r"LINE \d+: .*")
+_LINE_CHARS = 120  # of a line of the query that an error names; DuckDB shows some 80 of it
 _NAME = re.compile(r"[^\W\d]\w*")
 
 # Functions that the SQL of strangers may call: those that only compute from their arguments. What reads files,
@@ -193,10 +195,15 @@ def damaged_table(error: Exception) -> str | None:
 
 
 def duckdb_message(error: Exception) -> str:
-    """What DuckDB says of an error, without the advice that follows; cut, as it may repeat a value of any length."""
+    """What DuckDB says of an error and the line it stands in, without the advice between; cut, as it may repeat a value
+    of any length.
+    """
     if table := damaged_table(error):
         return f"table {table}: a stored file is missing or damaged; `rag-assets index` makes it anew"
-    return message_of(str(error).partition("\n\n")[0])
+    said, _, more = str(error).partition("\n\n")
+    line = _LINE.match(more)
+    where = f" ({message_of(line[0], _LINE_CHARS)})" if line else ""
+    return message_of(said, MESSAGE_CHARS - len(where)) + where
 
 
 def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collection[str]) -> None:
