@@ -26,7 +26,8 @@ def data_model() -> str:
         "",
         "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql`, the views of",
         "`sql/` and [other programs](operations.md#reading-the-tables-from-other-programs) read them. Serving tables",
-        "are LanceDB, derived from them, with vectors and indices.",
+        "are LanceDB, derived from them, with vectors and indices. Types are as Arrow prints them; what a list holds",
+        "is called `item` there and `element` in the Parquet files.",
         "",
     ]
     for table in TABLES.values():
