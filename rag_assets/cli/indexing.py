@@ -98,7 +98,7 @@ def _register(
     context: click.Context, home: "Home", sources: Sequence[str], forget: Sequence[str], progress: ProgressDisplay
 ) -> None:
     """Remember the sources that are given, once each was listed, and forget others."""
-    from rag_assets.sources.changes import forgotten_sources, stored_counts, update_sources
+    from rag_assets.sources.changes import forgotten_sources, stored_counts, stored_roots, update_sources
     from rag_assets.sources.listing import parse_source, scan_source
 
     given = [parse_source(text) for text in sources]
@@ -106,7 +106,8 @@ def _register(
     for source in given:
         counted = progress.phase(f"looking at source {source.name}")
         scan_source(source, chosen.include, chosen.exclude, home.excluded_paths, counted)
-    update_sources(home.registered_sources, given, forget, home.settings.sources, stored_counts(home.lake))
+    stored = stored_counts(home.lake), stored_roots(home.lake)
+    update_sources(home.registered_sources, given, forget, home.settings.sources, *stored)
     if not home.sources() and not forgotten_sources(home.settings.sources, home.registered_sources):
         raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
 

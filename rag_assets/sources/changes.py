@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -117,6 +118,7 @@ def update_sources(
     forget: Sequence[str],
     configured: Iterable[str],
     stored_names: Collection[str],
+    stored_roots: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Remember sources in the home, so that later runs and the Dagster side index them too, and forget others.
 
@@ -130,6 +132,7 @@ def update_sources(
         forget: Names to forget, before anything is remembered.
         configured: Sources as written in the settings.
         stored_names: Names of the sources that documents are stored of.
+        stored_roots: Where these documents were read, by source name; for sources that are not registered.
 
     Raises:
         SettingsError: A name to forget is unknown or still in the settings, two sources have one name but not one
@@ -156,7 +159,10 @@ def update_sources(
         else:
             after[name] = None
     for source in given:
-        if (old := after.get(source.name)) is not None:
+        old = after.get(source.name)
+        if source.name not in {*after, *in_settings}:
+            old = stored_roots.get(source.name)
+        if old is not None:
             _check_replaces(Source(source.name, old), source)
     after.update((source.name, source.location) for source in given)
     others = [Source(name, location) for name, location in after.items() if location is not None]
@@ -315,6 +321,14 @@ def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[st
 def stored_counts(lake: Lake) -> dict[str, int]:
     """Number of stored documents by source name."""
     return dict(Counter(str(state["source_name"]) for state in stored_documents(lake).values()))
+
+
+def stored_roots(lake: Lake) -> dict[str, str]:
+    """Folder or URI that the stored documents of each source were read below, by source name."""
+    return {
+        str(state["source_name"]): str(state["uri"]).rsplit("/", name.count("/"))[0] or "/"
+        for name, state in stored_documents(lake).items()
+    }
 
 
 def was_read(state: Mapping[str, str | None]) -> bool:

@@ -46,6 +46,17 @@ def test_documents_of_an_unset_source_stay_until_it_is_forgotten(root: Path) -> 
     assert documents(root).keys() == {"a/note.md", "b/note.md"}
 
 
+def test_an_unset_source_does_not_make_room_for_another_of_its_name(root: Path) -> None:
+    assert run(root, "index", sources=f"ok={root / 'a'}").exit_code == 0
+    result = run(root, "index", f"ok={root / 'b'}")
+    assert result.exit_code == 1
+    assert f"source ok is {root / 'a'} already, not {root / 'b'}" in result.stderr
+    assert documents(root) == {"ok/note.md": str(root / "a" / "note.md")}
+    assert run(root, "index", f"ok={root / 'a'}").exit_code == 0
+    assert run(root, "index", "--forget", "ok", f"ok={root / 'b'}").exit_code == 0
+    assert documents(root) == {"ok/note.md": str(root / "b" / "note.md")}
+
+
 def test_a_source_moves(root: Path) -> None:
     assert run(root, "index", f"ok={root / 'a'}").exit_code == 0
     (root / "a").rename(root / "c:d=e")
