@@ -69,7 +69,8 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
     home = open_home(context)
     snapshot = published_snapshot(home)
     if not snapshot.row_counts.get("entities"):
-        raise QueryError(f"{home.path}: no entity graph is published: {HOW_TO_INDEX}")
+        why = "no document names an entity" if home.settings.graph.enabled else HOW_TO_INDEX
+        raise QueryError(f"{home.path}: no entity graph is published: {why}")
     nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
     say(f"{path}: {nodes} entities, {edges} relationships")
 

@@ -117,7 +117,7 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
         for number, copy in enumerate(names_of_one_shard(f"{name}-{{}}.md", COPIES)):
             text = f"# {name} {number}\n\n{asked} {asked} {number}\n"
             (folder / copy).write_text(text, encoding="utf-8")
-    refused = run(measured, "index", folder)
+    refused = run(measured, "index", "--forget", "specs", folder)
     assert refused.exit_code == 1
     assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -1.000" in refused.stderr
     assert TOKEN_WORSE in refused.stderr
@@ -173,7 +173,7 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     folder = Path(measured.settings.sources[0])
     for name in list(FACTS)[1:]:
         (folder / f"{name}.md").unlink()
-    indexed = run(measured, "index", folder)
+    indexed = run(measured, "index", "--forget", "specs", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(measured) == 2
     passed, description = check_descriptions(measured)[0]
