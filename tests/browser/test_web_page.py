@@ -346,9 +346,8 @@ def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
     wide = "[...document.querySelectorAll('tbody th a')].forEach(each => each.textContent = 'x'.repeat(150))"
     page.evaluate(wide)
     heads = page.get_by_role("columnheader")
-    assert {round(each.bounding_box()["height"]) for each in heads.all()} == {
-        round(heads.first.bounding_box()["height"])
-    }
+    boxes = [each.bounding_box() for each in heads.all()]
+    assert len({round(box["height"]) for box in boxes if box}) == 1
     lines = (
         "each => { const at = document.createRange(); at.selectNodeContents(each); return at.getClientRects().length }"
     )

@@ -579,9 +579,8 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
     answers = [cell for cell in cells if not _is_asked_again(asked, *cell)]
     if any(len(value) >= _LEAST_ANSWER for _, value in answers):
         cells = answers  # of a row of questions and answers
-    names = [header.rpartition(" > ")[2] for header, _ in statement.cells]
-    shared = {name for name, count in Counter(names).items() if count > 1}  # as the name of a part of the table
-    said = [one_line(f"{_column(header, shared)}: {value}" if header else value) for header, value in cells]
+    columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
+    said = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
     order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
     chosen: set[int] = set()
     room = _ROW_CHARS
@@ -599,14 +598,19 @@ def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:
     return bool(QUESTION.search(value)) and alike and not asked.wanted.is_asked(header)
 
 
-def _column(header: str, shared: Set[str]) -> str:
-    """The name of a column below all others, but for one that several columns share."""
+def _column(header: str, columns: Mapping[str, int]) -> str:
+    """The name of a column: the lowest part of its header that stands in no other one, as that of a part of the table
+    does; all of it where there is none.
+    """
     parts = header.split(" > ")
-    return next((part for part in reversed(parts) if part not in shared), parts[0])
+    return next((part for part in reversed(parts) if columns[part] == 1), " ".join(parts))
 
 
 def _cell_share(asked: _WeightedQuestion, header: str, value: str) -> float:
-    return asked.share(_terms(header)) + asked.share(_terms(value))
+    is_asked = asked.wanted.is_asked(header) or (
+        asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value))
+    )
+    return asked.share(_terms(header)) + asked.share(_terms(value)) + bool(is_asked)
 
 
 def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:
