@@ -1022,6 +1022,20 @@ def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
     assert len(lists[1]) == 6
 
 
+def test_what_stands_below_an_item_goes_with_it_and_with_the_list() -> None:
+    below = "高負荷の時に起きる場合があるので、時間をあけて再度実行をお願いします。"
+    items = f"① 環境の構築時にエラーとなる\n{below}\n② 制限の時間を超える\n処理を軽くして提出する。"
+    text = f"想定される障害は以下のとおりです。\n{items}"
+    lists = [each.lines for each in statements(text) if each.kind == "list"]
+    assert lists[0] == ("① 環境の構築時にエラーとなる", below)
+    assert lists[-1][:4] == (
+        "想定される障害は以下のとおりです。",
+        "① 環境の構築時にエラーとなる",
+        below,
+        "② 制限の時間を超える",
+    )
+
+
 def test_a_sentence_that_counts_what_follows_is_stated_as_well() -> None:
     sentence = "認証方式は、記憶による認証と所有物による認証の2つに大別することができる。"
     found = statements(f"{sentence}\n(1) 記憶による認証は暗証番号を使う。\n(2) 所有物による認証は鍵を使う。")
@@ -1053,6 +1067,15 @@ def test_the_rows_of_the_next_table_have_no_header_of_the_one_before() -> None:
     }
     assert rows["第4回 | 6月4日 | 会議室"].cells[0] == ("会議名", "第4回")
     assert {header for header, _ in rows["総指摘件数 | | 8"].cells} == {""}
+
+
+def test_columns_of_one_name_are_said_with_the_name_above() -> None:
+    prices = "契約年齢 | 月払 > 50万円 | 月払 > 100万円 | 年払 > 50万円 | 年払 > 100万円"
+    (first, *_) = quoted(
+        "70歳で100万円の月払の保険料は？",
+        f"{prices}\n69歳 | 610 | 1,220 | 7,100 | 14,200\n70歳 | 655 | 1,310 | 7,645 | 15,290",
+    )
+    assert "月払 100万円: 1,310" in first.text
 
 
 @pytest.mark.parametrize(

@@ -101,11 +101,12 @@ _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.1  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
 _SURE_KEYED = 0.4  # for a row of which a question for one thing names a whole cell
-_SURE_LEAD = 0.5  # of the share by which the best score is above the next
+_SURE_LEAD = 0.5  # of the share by which the best score is above the next, beyond the usual one
+_USUAL_LEAD = 0.1
 _SURE_RANK = 0.15  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE = 0.68  # from which a statement is taken for an answer, see `_sureness`
+_SURE = 0.62  # from which a statement is taken for an answer, see `_sureness`
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
@@ -498,17 +499,17 @@ def _sureness(
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
     lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
     covered = _covered(asked.text, best.source)
-    lacks_figure = asked.wanted.lacks_figure(best.statement)
+    lacking = (
+        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
+    )
+    keyed = 0.0 if asked.wanted.several or asked.repeats(best) else asked.keyed(best.statement)
+    outstanding = _SURE_KEYED * keyed + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
     return (
         covered
         + _SURE_LOG_ODDS * best.log_odds
         - _SURE_RANK * math.log(max(1, best.source.rank))
         + _SURE_LINKED * asked.leads(best.statement)
-        + _SURE_KEYED * asked.keyed(best.statement) * (not asked.wanted.several)
-        + _SURE_LEAD * lead
-        - _LACKING * lacks
-        - _LACKING_WORD * lacks_word
-        - _LACKING_FIGURE * lacks_figure
+        + (-lacking if lacking else outstanding)
     )
 
 

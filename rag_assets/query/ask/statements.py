@@ -54,7 +54,7 @@ _LEADER = re.compile(  # of a table of contents
     r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
 )
 _ENTRY = re.compile(r"^[^|]{2,120}?(?:\s|\s\|\s[pPＰ][.．]\s?)(?P<page>\d{1,3})$")
-_PAGE_SIGN = re.compile(r"\|\s[pPＰ][.．]\s?\d+$")
+_ASKS_AT_PAGE = re.compile(r"(?:か。?|[?？])\s\|\s[pPＰ][.．]\s?\d+$")
 _SECTION = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|(?:appendix|chapter|part)\b)",
     re.IGNORECASE,
@@ -163,7 +163,7 @@ def statements(text: str) -> list[Statement]:
         for each in distinct.values()
         if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
     ]
-    if len(found) > 1 and all(each.kind is StatementKind.HEADING for each in found):
+    if all(each.kind is StatementKind.HEADING for each in found):
         return [replace(each, kind=StatementKind.SENTENCE) for each in found]
     return found
 
@@ -294,6 +294,11 @@ class _StatementReader:
         following = self.following[0]
         return bool(ITEM.match(line) and ITEM.match(following)) and not counts_on(line, following)
 
+    def _continued_item(self) -> str:
+        """The last item of a list that goes on with the next one behind this line or the one below; else nothing."""
+        item = next((each for each in reversed(self.gathered) if ITEM.match(each)), "")
+        return item if self.lead and any(counts_on(item, each) for each in self.following) else ""
+
     def _gather(self, line: str) -> None:
         for lead, lines in ((self.lead, self.gathered), self.outer or ("", [])):
             if lead and sum(map(len, lines)) + len(line) <= _LIST_CHARS:
@@ -414,6 +419,9 @@ class _StatementReader:
             self.outer, self.lead, self.gathered = (self.lead, self.gathered), line, []
         elif self.lead and (ITEM.match(line) or leads_on):
             self._gather(line)
+        elif item := self._continued_item():
+            self._gather(line)
+            yield Statement(f"{item} {line}", StatementKind.LIST, self._context, lines=(item, line))
         else:
             if not self.gathered and not is_lead:
                 self._gather(line)
@@ -457,9 +465,9 @@ def _without_contents(lines: Sequence[str]) -> list[str]:
         is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
         if not is_entry or page < last:
             sections = [each for each in run if _SECTION.match(each)]
-            signed = all(_PAGE_SIGN.search(each) for each in run)
             told = is_headed or any(map(_SUBSECTION.match, sections))
-            if len(run) < _LEAST_ENTRIES or not (signed or (told and len(sections) * 2 > len(run))):
+            questions = all(_ASKS_AT_PAGE.search(each) for each in run)  # of questions and answers
+            if len(run) < _LEAST_ENTRIES or not (questions or (told and len(sections) * 2 > len(run))):
                 kept += run
             elif is_headed:
                 kept.pop()
