@@ -740,8 +740,10 @@ def test_rows_below_an_empty_one_are_of_the_table_whose_columns_they_have(*, lin
         [("氏名", "部署", "年齢", "電話"), ("山田", "営業", 30, "03")],
         [(1.5, 2.5, "高い", 10), (2.5, 3.5, "安い", 12)],
         [("乙", "印刷"), ("乙", "保存")],
+        [("経費", "印刷", "四月", "五月"), ("旅費", "東京", 8, 7)],
+        [("作成者", "山田", 20, "審査日"), ("承認者", "鈴木", 21, "審査日")],
     ],
-    ids=["names", "other kinds", "few columns"],
+    ids=["names", "other kinds", "few columns", "names above figures", "form"],
 )
 def test_other_rows_below_an_empty_one_stay_apart(rows: list[tuple[object, ...]]) -> None:
     def fill(sheet: Worksheet) -> None:
@@ -786,3 +788,76 @@ def test_arrows_and_dashes_are_no_signs_beside_a_table(sign: str) -> None:
         sheet["E2"] = sign
 
     assert [block.cell_range for block in blocks_of(fill)] == ["A1:C3", "E2"]
+
+
+@pytest.mark.parametrize("look", ["", "bold"])
+def test_a_table_below_an_empty_row_whose_names_look_otherwise_stays_apart(look: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("部門", "4月", "5月"), ("営業", 10, 20), ("開発", 11, 21)], look="coloured")
+        write(sheet, [("経費", "4月", "5月"), ("旅費", 1, 2), ("交際費", 4, 5)], top=5, look=look)
+
+    assert [(block.cell_range, block.header_row_count) for block in blocks_of(fill)] == [("A1:C3", 1), ("A5:C7", 1)]
+
+
+def test_rows_below_a_heading_in_a_column_to_the_left_stay_below_it() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet["A5"] = "■東京", "■大阪"
+        write(sheet, [("氏名", "部署", "年齢"), ("山田", "営業", 30), ("鈴木", "総務", 40)], 2, 2, look="coloured")
+        write(sheet, [("佐藤", "営業", 33), ("高橋", "総務", 44)], 6, 2)
+
+    assert [block.cell_range for block in blocks_of(fill)] == ["A1", "B2:D4", "A5", "B6:D7"]
+    assert blocks_of(fill)[-1].section == ("■大阪",)
+
+
+def test_tables_side_by_side_both_go_on_below_an_empty_row() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for left in (1, 5):
+            write(sheet, [("品", "数", "額"), ("茶", 1, 2), ("米", 3, 4)], left=left, look="coloured")
+            write(sheet, [("酒", 1, 2), ("酢", 3, 4)], 5, left)
+
+    assert [block.cell_range for block in blocks_of(fill)] == ["A1:C6", "E1:G6"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("○", "対応する"), ("×", "対応しない")],
+        [("・", "画面は共通部品を使う"), ("※", "帳票は月末に出す")],
+        [("✓", "発注"), ("☐", "検品")],
+        [("○",), ("再検",)],
+    ],
+    ids=["key", "notes", "other table", "values"],
+)
+@pytest.mark.parametrize("left", [1, 8])
+def test_signs_of_a_key_or_of_another_table_stay_with_their_texts(rows: list[tuple[str, ...]], left: int) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("品名", "備考", "単価"), ("抵抗", "予備", 10), ("電池", "別売", 30)], left=4, lined=True)
+        write(sheet, rows if left > 1 else [row[::-1] for row in rows], top=2, left=left)
+
+    assert [block.text for block in blocks_of(fill) if block.cell_range == "D1:F3"]
+
+
+def test_the_name_above_signs_beside_a_table_names_their_column() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("品名", "備考", "単価"), ("抵抗", "予備", 10), ("電池", "別売", 30)], lined=True)
+        sheet["D1"], sheet["D2"] = "確認", "○"
+
+    (table,) = blocks_of(fill)
+    assert [row.cells[-1] for row in table.rows] == ["確認", "○", ""]
+
+
+def test_a_bold_row_in_the_columns_of_a_sparse_table_ends_no_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("氏名", "部署", "役職", "備考"), ("山田", "営業")], look="bold")
+        write(sheet, [("鈴木", "営業", "課長"), ("佐藤", "総務", "主任"), ("高橋", "総務")], top=3, look="bold")
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, len(table.rows)) == (1, 5)
+
+
+def test_years_in_a_coloured_row_of_other_columns_begin_another_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("部門", 2022, 2023), ("営業", 10, 20)], lined=True, look="coloured")
+        write(sheet, [("費目", 2022, 2023, "差額"), ("旅費", 1, 2, 1)], top=3, lined=True, look="coloured")
+
+    assert [block.cell_range for block in blocks_of(fill)] == ["A1:C2", "A3:D4"]

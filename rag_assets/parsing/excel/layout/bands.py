@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag_assets.parsing.names import is_attribute, is_name, is_number
+from rag_assets.parsing.names import is_attribute, is_name, is_number, is_series
 from rag_assets.text.cells import Area
 from rag_assets.text.plain import one_line
 
@@ -152,6 +152,7 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
         alike = stands_out(names) in {stands_out(band), ""}
         least = _MOST if band.lefts == names.lefts else _HALF
         changes = last.lefts != band.lefts == below[0].lefts and len(texts) == len(band.boxes)
+        changes = changes and not _spans(band) <= _spans(names)
         if attributes > least or texts == names.texts or changes:
             return alike
         return alike and attributes > 0 and _breaks_numbers(band, last, below[0])
@@ -159,6 +160,10 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
         return False
     plain = not any(box.fill or box.bold for row in (*above, band, below[0]) for box in row.boxes)
     return plain and _has_other_columns(band, above, below)
+
+
+def _spans(band: Band) -> set[tuple[int, int]]:
+    return {(box.area.left, box.area.right) for box in band.boxes}
 
 
 def stands_out(band: Band) -> str:
@@ -216,12 +221,16 @@ def _is_within(band: Band, above: Band, part: Sequence[Band]) -> bool:
 
 
 def _holds_values(band: Band, part: Sequence[Band]) -> bool:
-    """Whether a coloured row holds values as those above it: a number, or a text of its column, and few names."""
+    """Whether a coloured row holds values as those above it: a number that counts no years or months, or a text of its
+    column, and few names.
+    """
     boxes = band.text_boxes
     if len(boxes) < 2 or sum(is_attribute(box.text) for box in boxes) >= _HALF * len(boxes):
         return False
-    above = {(box.area.left, box.text) for row in part[max(1, len(part) - _LOOKED_AT_ROWS) :] for box in row.text_boxes}
-    return any(is_number(box.text) or (box.area.left, box.text) in above for box in boxes)
+    rows = [row for row in part[max(1, len(part) - _LOOKED_AT_ROWS) :] if not row.filled]
+    above = {(box.area.left, box.text) for row in rows for box in row.text_boxes}
+    numbers = [box.text for box in boxes if is_number(box.text)]
+    return (bool(numbers) and not is_series(numbers)) or any((box.area.left, box.text) in above for box in boxes)
 
 
 def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:

@@ -1,5 +1,6 @@
 """Tables that go on below an empty row without their names of columns: groups of rows of one list, set apart."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, block_area
 from rag_assets.parsing.excel.layout.tables import text_line
-from rag_assets.parsing.names import Kind, is_attribute, kind_of
+from rag_assets.parsing.names import Kind, is_attribute, is_name, is_number, kind_of
 from rag_assets.text.cells import Area, parse_area
 
 _LEAST_COLUMNS = 3
@@ -48,64 +49,89 @@ class _Table:
         self.area = Area.around((self.area, block_area(below)))
 
 
+class _Sheet:
+    """The cells of a sheet, and where texts stand in its rows."""
+
+    def __init__(self, cells: SheetCells) -> None:
+        self.cells = cells
+        self._columns = {row: sorted(texts) for row, texts in cells.texts.items()}
+
+    def columns(self, row: int, area: Area) -> list[int]:
+        """Columns of an area in which texts begin in a row."""
+        columns = self._columns.get(row, [])
+        return columns[bisect_left(columns, area.left) : bisect_right(columns, area.right)]
+
+
 def join_continuations(blocks: Iterable[Block], cells: SheetCells) -> list[Block]:
     """Blocks of a sheet, tables without names of columns joined to those above them whose columns they have.
 
-    One empty row stands between the two, and what stands in their columns is of the same kinds.
+    One empty row stands between the two, which holds no heading left of them either, and what stands in their columns
+    is of the same kinds.
     """
+    blocks, sheet = list(blocks), _Sheet(cells)
+    lines: dict[int, int] = {}  # first column of what is no table, by its row
+    for area in (block_area(block) for block in blocks if block.kind is not BlockKind.TABLE):
+        lines[area.top] = min(area.left, lines.get(area.top, area.left))
     joined: list[Block | _Table] = []
-    above: dict[int, _Table] = {}  # by the row below a table with names; of several side by side the last
+    above: dict[int, list[_Table]] = {}  # by the row below tables with names, from the left
     for block in sorted(blocks, key=block_area):
         area = block_area(block)
-        table = above.get(area.top - 1) if block.kind is BlockKind.TABLE else None
-        places = [] if table is None else _places(table, block, cells)
+        is_headed = lines.get(area.top - 1, area.right + 1) <= area.right
+        beside = above.get(area.top - 1, []) if block.kind is BlockKind.TABLE and not is_headed else []
+        place = bisect_right(beside, area.left, key=lambda table: table.area.left)
+        table = beside[place - 1] if place else None
+        places = [] if table is None else _places(table, block, sheet)
         if table is not None and places:
             table.take(block, places)
         elif block.kind is BlockKind.TABLE and block.header_row_count:
-            table = _Table(block, area, _lefts(block, cells), list(block.rows), [block.text])
+            table = _Table(block, area, _lefts(block, sheet), list(block.rows), [block.text])
             joined.append(table)
         else:
             joined.append(block)
             continue
-        above[table.area.bottom + 1] = table
+        insort(above.setdefault(table.area.bottom + 1, []), table, key=lambda table: table.area.left)
     return [entry if isinstance(entry, Block) else entry.whole for entry in joined]
 
 
-def _places(table: _Table, below: Block, cells: SheetCells) -> list[int]:
+def _places(table: _Table, below: Block, sheet: _Sheet) -> list[int]:
     """Places of the columns of a table among those of the one above that it continues; none where it does not."""
-    left, right = table.area.left, table.area.right
-    area, gap = block_area(below), cells.texts.get(table.area.bottom + 1, {})
-    if area.left < left or area.right > right or any(left <= column <= right for column in gap):
+    area = block_area(below)
+    if area.left < table.area.left or area.right > table.area.right or sheet.columns(area.top - 1, table.area):
         return []
-    lefts = _lefts(below, cells)
-    if len(lefts) < _LEAST_COLUMNS or not set(lefts) <= set(table.lefts) or _names_columns(below, table, cells):
+    lefts = _lefts(below, sheet)
+    if len(lefts) < _LEAST_COLUMNS or not set(lefts) <= set(table.lefts) or _names_columns(below, table, sheet):
         return []
     places = [table.lefts.index(column) for column in lefts]
     return places if _is_alike(table, below, places) else []
 
 
-def _lefts(table: Block, cells: SheetCells) -> list[int]:
+def _lefts(table: Block, sheet: _Sheet) -> list[int]:
     """The sheet columns in which texts of a table begin; none where these are not its columns."""
     area = block_area(table)
-    rows = (cells.texts.get(row, {}) for row in range(area.top, area.bottom + 1))
-    lefts = sorted({left for texts in rows for left in texts if area.left <= left <= area.right})
+    lefts = sorted({left for row in range(area.top, area.bottom + 1) for left in sheet.columns(row, area)})
     return lefts if len(lefts) == len(table.rows[0].cells) else []
 
 
-def _names_columns(below: Block, table: _Table, cells: SheetCells) -> bool:
-    """Whether the first row of a table names its columns: by its words, or as it looks like the names above."""
+def _names_columns(below: Block, table: _Table, sheet: _Sheet) -> bool:
+    """Whether the first row of a table names its columns: by its words, as it is set off, or stands above figures."""
     texts = [text for text in below.rows[0].cells if text]
-    if sum(map(is_attribute, texts)) > _HALF * len(texts):
+    if sum(map(is_attribute, texts)) >= _HALF * len(texts):
         return True
-    look = _look(table.block, cells)
-    return _look(below, cells) == look if look else below.header_row_count > 0
+    look, own = _look(table.block, sheet), _look(below, sheet)
+    if not look or not below.header_row_count:
+        return own == look if look else below.header_row_count > 0
+    return bool(own) or any(map(_names_figures, zip(*(row.cells for row in below.rows[:_LOOKED_AT_ROWS]), strict=True)))
 
 
-def _look(table: Block, cells: SheetCells) -> str:
+def _names_figures(column: Sequence[str]) -> bool:
+    """Whether a column holds numbers below a word or a period."""
+    return is_name(column[0]) and any(column[1:]) and all(is_number(text) for text in column[1:] if text)
+
+
+def _look(table: Block, sheet: _Sheet) -> str:
     """How all texts of the first row of a table are set off: by a colour, bold, or neither (empty)."""
     area = block_area(table)
-    lefts = [left for left in cells.texts.get(area.top, {}) if area.left <= left <= area.right]
-    looks = [cells.look(area.top, left) for left in lefts]
+    looks = [sheet.cells.look(area.top, left) for left in sheet.columns(area.top, area)]
     if looks and all(look.fill for look in looks):
         return "fill"
     return "bold" if looks and all(look.bold for look in looks) else ""

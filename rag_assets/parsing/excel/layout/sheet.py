@@ -154,15 +154,36 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
     for row in range(top, bottom + 1):
         take(row, 0)
     if len(lefts) > 1:
-        for row in range(top + 1, bottom + 1):
-            marks = [box for box in free.get(row, ()) if _is_mark_beside(box, left, right)]
-            added.extend(marks)
-            free[row] = [box for box in free.get(row, ()) if box not in marks]
+        for mark in _marks_beside(Area(top, left, bottom, right), free):
+            added.append(mark)
+            free[mark.area.top].remove(mark)
         least = 1 if len({box.area.top for box in boxes}) == 1 else 2
         while take(bottom + 1, least):
             bottom = max(bottom + 1, *(box.area.bottom for box in added))
         take(top - 1, 2)
     return boxes + added
+
+
+def _marks_beside(table: Area, free: dict[int, list[Box]]) -> list[Box]:
+    """Signs in columns beside a table that hold nothing else, and what is above these in its first row; not where texts
+    follow further out, of a key or of another table.
+    """
+    top, left, bottom, right = table
+    columns: dict[int, list[Box]] = {}
+    for row in range(top + 1, bottom + 1):
+        for box in free.get(row, ()):
+            columns.setdefault(box.area.left, []).append(box)
+    marks = {
+        column: boxes for column, boxes in columns.items() if all(_is_mark_beside(box, left, right) for box in boxes)
+    }
+    texts = [box for column, boxes in columns.items() if column not in marks for box in boxes]
+    for column in list(marks):
+        rows = {box.area.top for box in marks[column]}
+        begin, end = (column - _MARK_COLUMNS, left - 1) if column < left else (right + 1, column + _MARK_COLUMNS)
+        if any(box.area.top in rows and begin <= box.area.right and box.area.left <= end for box in texts):
+            del marks[column]
+    names = [box for box in free.get(top, ()) if box.area.left in marks]
+    return [*names, *(box for boxes in marks.values() for box in boxes)]
 
 
 def _is_mark_beside(box: Box, left: int, right: int) -> bool:

@@ -288,12 +288,17 @@ def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
 
 
 def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
-    """Whether texts of a row are values of their columns, as they stand there again; not where some name numbers, or
-    nearly all are of the words that name fields.
+    """Whether texts of a row are values of their columns, as they stand there again among others; not where all do, as
+    names of columns at the top of a printed page, where some name numbers, or nearly all are of the words that name
+    fields.
     """
-    boxes, below = names.text_boxes, bands[:_LOOKED_AT_ROWS]
-    values = {(box.area.left, box.text) for band in below for box in band.text_boxes}
-    if len(boxes) < _LEAST_NAMES or not any((box.area.left, box.text) in values for box in boxes):
+    boxes, below = names.text_boxes, [band for band in bands[:_LOOKED_AT_ROWS] if band.texts != names.texts]
+    values: dict[int, set[str]] = {}
+    for band in below:
+        for box in band.text_boxes:
+            values.setdefault(box.area.left, set()).add(box.text)
+    columns_again = (values.get(box.area.left, set()) for box in boxes if box.text in values.get(box.area.left, ()))
+    if len(boxes) < _LEAST_NAMES or not any(len(texts) > 1 for texts in columns_again):
         return False
     columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes)
     numbers = any(_share(list(map(is_number, column))) > _MOST for column in columns)
