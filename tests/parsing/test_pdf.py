@@ -258,6 +258,17 @@ def test_a_page_of_titles_with_numbers_of_pages_is_one_of_contents(
     assert parse_pdf(make_pdf(pages), 10).pages[0].role is role
 
 
+@pytest.mark.parametrize(("name", "role"), [("優先度", None), ("ページ", PageRole.CONTENTS), ("頁", PageRole.CONTENTS)])
+def test_a_table_by_order_of_priority_is_no_page_of_contents(name: str, role: PageRole | None) -> None:
+    rows = [("番号", "要件", name), *((f"R{number}", "検索する", str(1 + number // 3)) for number in range(9))]
+    xs, ys = [70.0, 170.0, 370.0, 470.0], [100.0 + 20 * number for number in range(len(rows) + 1)]
+    texts = [
+        (x + 5, y + 14, 10.0, text) for y, row in zip(ys, rows, strict=False) for x, text in zip(xs, row, strict=False)
+    ]
+    read = parse_pdf(make_pdf([page(texts, grid(xs, ys)), column(72, 100, [PROSE])]), 10).pages
+    assert read[0].role is role
+
+
 def test_titles_of_chapters_in_the_margin_are_headers() -> None:
     """They change from page to page, but stand at one height, apart from the text."""
     pages: list[list[Piece] | str] = [

@@ -15,6 +15,7 @@ _NUMBERS = 3  # that differ: rows of points or versions end with the same
 _PAGE = re.compile(r"[|\s](?:p\.?\s*)?(\d{1,3})(?:頁|ページ)?$", re.IGNORECASE)
 _PAGE_CHARS = 12
 _LETTER = re.compile(r"[^\W\d]")
+_NAMES_PAGES = re.compile(r"頁|ページ|\bp(?:age|ages|p)?\b", re.IGNORECASE)
 
 
 def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
@@ -22,8 +23,11 @@ def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
 
     Args:
         blocks: Blocks of the page; running headers count for nothing.
-        page_count: Pages of the document; numbers far above are prices or the like.
+        page_count: Pages of the document; numbers far above are prices or the like, as are those in a column that is
+            named otherwise.
     """
+    if any(map(_names_others, blocks)):
+        return False
     lines = list(_lines(blocks))
     ends = [unicodedata.normalize("NFKC", line[-_PAGE_CHARS:].replace("…", "|")) for line in lines]
     pages = [_LETTER.search(line) and _PAGE.search(end) for line, end in zip(lines, ends, strict=True)]
@@ -33,6 +37,13 @@ def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
     if page_count == 1 or numbers[-1] > _FARTHEST * page_count:
         return False
     return all(above <= below for above, below in pairwise(numbers))
+
+
+def _names_others(block: Block) -> bool:
+    """Whether names of columns stand above a table, the last of them not that of pages."""
+    names = list(filter(None, block.rows[block.header_row_count - 1].cells)) if block.header_row_count else []
+    last = unicodedata.normalize("NFKC", names[-1]) if len(names) > 1 else ""
+    return _LETTER.search(last) is not None and not (_PAGE.search(f" {last}") or _NAMES_PAGES.search(last))
 
 
 def _lines(blocks: Sequence[Block]) -> Iterator[str]:

@@ -30,6 +30,8 @@ _STACKED_RUNS = 6
 _STACKED_SHARE = 0.3
 _STACKED_PITCH = 0.9
 
+_LABEL_END = 5  # characters: a colon, blanks, and the one behind them
+
 # Bullets under letters, by a part of the names of fonts.
 _BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
 
@@ -200,7 +202,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                 if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
                     # A bullet or bracket in front may come from another font than the words behind it.
                     run.size, run.is_bold = _type_of(text_page, index, where)
-                elif run.is_bold and run.characters[-2] in ":： " and run.text[:-1].rstrip().endswith((":", "：")):
+                elif run.is_bold and "".join(run.characters[-_LABEL_END:-1]).rstrip().endswith((":", "：")):
                     run.is_bold = character.isspace() or _type_of(text_page, index, where)[1]  # else a bold label
             else:
                 if run:
