@@ -699,6 +699,17 @@ def test_names_of_columns_may_stand_beside_the_number_of_their_row(top: int, hea
     assert table.header_row_count == headers
 
 
+def test_a_list_that_is_numbered_from_the_first_row_of_a_sheet_has_no_names() -> None:
+    rows = [
+        ("起動", "鍵を押す", "速い"),
+        ("受注", "受ける", "済む"),
+        ("発注", "出す", "未だ"),
+        ("検収", "見る", "済む"),
+    ]
+    (table,) = blocks_of(lambda sheet: write(sheet, [(index, *row) for index, row in enumerate(rows, 1)]))
+    assert table.header_row_count == 0
+
+
 def test_a_coloured_row_of_several_texts_is_the_title_of_the_names_below() -> None:
     def fill(sheet: Worksheet) -> None:
         write(sheet, [(None, "利用者", "users", None)], look="coloured")

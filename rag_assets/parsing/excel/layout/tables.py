@@ -163,14 +163,16 @@ def _count_header_rows(bands: list[Band]) -> int:
 
 
 def _without_count(bands: list[Band]) -> list[Band]:
-    """Rows without a first column that numbers the rows of the sheet, that of the names of columns as well."""
+    """Rows without a first column that numbers the rows of the sheet, that of the names of columns as well; not from 1,
+    where it may number what a list without names holds.
+    """
     firsts = [band.boxes[0] for band in bands[:_COUNTED_ROWS]]
     counts = [box.text for box in firsts]
     if (
         len(counts) < _COUNTED_ROWS
         or len(bands[0].boxes) < 2
         or not is_count(counts)
-        or int(plain(counts[0])) != bands[0].top + 1
+        or not 1 < int(plain(counts[0])) == bands[0].top + 1
     ):
         return bands
     left = firsts[0].area.left
