@@ -230,7 +230,8 @@ def _holds_values(band: Band, part: Sequence[Band]) -> bool:
     rows = [row for row in part[max(1, len(part) - _LOOKED_AT_ROWS) :] if not row.filled]
     above = {(box.area.left, box.text) for row in rows for box in row.text_boxes}
     numbers = [box.text for box in boxes if is_number(box.text)]
-    return (bool(numbers) and not is_series(numbers)) or any((box.area.left, box.text) in above for box in boxes)
+    counts = is_series(numbers) and all(map(str.isdecimal, numbers))
+    return (bool(numbers) and not counts) or any((box.area.left, box.text) in above for box in boxes)
 
 
 def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:

@@ -290,17 +290,23 @@ def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
 
 
 def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
-    """Whether texts of a row are values of their columns, as they stand there again among others; not where all do, as
-    names of columns at the top of a printed page, where some name numbers, or nearly all are of the words that name
-    fields.
+    """Whether texts of a row are values of their columns, as they stand there again; not where all of them do, as at
+    the top of a printed page, where a name is all that marks some rows below it, where some name numbers, or nearly all
+    are of the words that name fields.
     """
-    boxes, below = names.text_boxes, [band for band in bands[:_LOOKED_AT_ROWS] if band.texts != names.texts]
-    values: dict[int, set[str]] = {}
+    boxes, rows = names.text_boxes, bands[:_LOOKED_AT_ROWS]
+    below = [band for band in rows if band.texts != names.texts] or rows
+    values: dict[int, list[str]] = {}
     for band in below:
         for box in band.text_boxes:
-            values.setdefault(box.area.left, set()).add(box.text)
-    columns_again = (values.get(box.area.left, set()) for box in boxes if box.text in values.get(box.area.left, ()))
-    if len(boxes) < _LEAST_NAMES or not any(len(texts) > 1 for texts in columns_again):
+            values.setdefault(box.area.left, []).append(box.text)
+
+    def is_value(box: Box) -> bool:
+        column = values.get(box.area.left, [])
+        again = column.count(box.text)
+        return again > 0 and not again == len(column) < len(below)
+
+    if len(boxes) < _LEAST_NAMES or not any(map(is_value, boxes)):
         return False
     columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes)
     numbers = any(_share(list(map(is_number, column))) > _MOST for column in columns)
