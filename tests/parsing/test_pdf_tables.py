@@ -548,6 +548,16 @@ def test_rows_that_only_rules_across_part_keep_their_lines_together() -> None:
     assert rows(table) == [("trouble", "remedy"), *((name, remedy) for name in names)]
 
 
+def test_sentences_in_two_columns_between_rules_are_no_table() -> None:
+    ys = [100.0 + 60 * number for number in range(6)]
+    texts = [*column(72, 0, ["今月の話題", "新しい棟が建つ。工事は来月", "に始まり、春に終わる。"])]
+    texts += column(320, 0, ["人の動き", "総務部に三名が加わった。仕事", "は来月から分け合う。"])
+    pieces = [(left, y + 14 + top, size, text) for y in ys[:-1] for left, top, size, text in texts]
+    (blocks,) = read(page(pieces, "\n".join(f"70 {842 - y} m 520 {842 - y} l S" for y in ys)))
+    assert not any(block.rows for block in blocks)
+    assert "新しい棟が建つ。工事は来月に始まり、春に終わる。" in [block.text for block in blocks]
+
+
 def test_lines_far_apart_between_rules_are_rows_of_their_own() -> None:
     assert len(bands(["no light", "no sound", "no water", "no heat"], step=22)) > 1
 

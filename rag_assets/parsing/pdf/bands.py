@@ -28,7 +28,8 @@ _HEADER_GAP = 2.0  # of the type, between the names of columns and the first rul
 def find_bands(across: Sequence[Rule], grids: Sequence[Grid], runs: Sequence[Run]) -> list[Grid]:
     """Areas between rules of one width, with columns of text in practically all, one of them broken into lines.
 
-    Rows of one line each need no rules to be told, and tell their columns better by themselves.
+    The first column holds names: where most of its texts hold sentences, they run down the columns of the page. Rows of
+    one line each need no rules to be told, and tell their columns better by themselves.
 
     Args:
         across: Rules from left to right, from the top.
@@ -62,9 +63,10 @@ def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]
     lines = [line for cell in cells for line in cell]
     is_parted = sum(len(line.cells) > 1 for line in lines) > _PARTED_SHARE * len(lines)
     steps = [below.box[1] - above.box[1] for cell in cells for above, below in pairwise(cell)]
-    names = [sum(len(run.characters) for run in band[0]) for band in bands if band[0]]
+    names = ["".join(run.text for run in band[0]) for band in bands if band[0]]
+    sentences = sum("。" in name for name in names)
     is_broken = 0 < max(steps, default=0.0) < _LINE_STEP * size
-    is_named = bool(names) and median(names) <= _NAME_CHARS
+    is_named = bool(names) and median(map(len, names)) <= _NAME_CHARS and sentences * 2 <= len(names)
     if is_parted or not (is_broken and is_named) or filled < _FILLED_SHARE * len(bands):
         return
     above = [run for run in runs if left <= run.middle[0] <= right and 0 < ys[0] - run.bottom < _HEADER_GAP * size]
