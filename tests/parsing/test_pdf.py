@@ -238,6 +238,14 @@ def test_letters_of_a_font_of_symbols_are_the_bullets_that_they_show() -> None:
     assert shown(read.blocks) == [(LIST_ITEM, "• lanterns, which are lit"), (LIST_ITEM, "• umbrellas, which are shut")]
 
 
+@pytest.mark.parametrize(("name", "sign"), [("ABCDEF+SymbolMT", "•"), ("SegoeUISymbol", "§")])
+def test_a_sign_of_a_font_that_shows_it_stays(name: str, sign: str) -> None:
+    font = f"/W << /Type /Font /Subtype /TrueType /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
+    texts = column(86, 100, ["the fifth part of the act"])
+    (read,) = parse_pdf(make_pdf([page(texts, "BT /W 10 Tf 72 742 Td (\247) Tj ET")], fonts=font), 10).pages
+    assert [block.text for block in read.blocks] == [f"{sign} the fifth part of the act"]
+
+
 @pytest.mark.parametrize(
     ("ends", "role"),
     [

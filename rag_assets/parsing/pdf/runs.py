@@ -32,7 +32,7 @@ _STACKED_PITCH = 0.9
 
 _LABEL_END = 5  # characters: a colon, blanks, and the one behind them
 
-# Bullets under letters, by a part of the names of fonts.
+# Bullets under letters, by what the names of fonts begin with.
 _BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
 
 # Bookmarks and links.
@@ -293,7 +293,7 @@ def _font_name(text_page: Any, index: int, flags: Any) -> bytes:
 def _plain_bullet(text_page: Any, index: int, character: str) -> str:
     """A bullet in place of the letter that a font of symbols has it under; else the character."""
     for font, bullets in _BULLETS.items():
-        if character in bullets and font in _font_name(text_page, index, ctypes.c_int()):
+        if character in bullets and _font_name(text_page, index, ctypes.c_int()).rpartition(b"+")[2].startswith(font):
             return bullets[character]
     return character
 
