@@ -338,6 +338,38 @@ def test_words_that_stand_in_their_columns_again_are_no_names(rows: Values, head
     assert table.header_row_count == headers
 
 
+@pytest.mark.parametrize(("bold", "headers"), [((1,), 1), ((1, 3), 0)])
+def test_a_row_that_alone_is_bold_names_columns_whose_values_say_the_same(bold: tuple[int, ...], headers: int) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(
+            sheet,
+            [("画面", "操作", "動き"), ("画面", "押す", "開く"), ("帳票", "押す", "出る"), ("画面", "引く", "消す")],
+        )
+        for row in bold:
+            for column in "ABC":
+                sheet[f"{column}{row}"].font = Font(bold=True)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == headers
+
+
+def test_two_rows_of_names_in_the_colour_of_sums_below_are_a_header() -> None:
+    rows: Values = [
+        ("店", "上期", None, "下期", None),
+        (None, "売上", "利益", "売上", "利益"),
+        *[(name, 1, 2, 3, 4) for name in ("東", "小計", "西", "小計", "北", "小計")],
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True)
+        for row in (1, 2, 4, 6, 8):
+            for column in "ABCDE":
+                sheet[f"{column}{row}"].fill = PatternFill("solid", fgColor="FFBDD7EE")
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 2
+
+
 def test_rows_of_two_colours_by_turns_have_no_header() -> None:
     rows: Values = [
         ("接続先", "本番"),

@@ -139,8 +139,10 @@ def _count_header_rows(bands: list[Band]) -> int:
     if None not in fills:
         looks = [_continues_header(band, first, fills) for band in bands]
         below = looks[looks.index(False) :] if False in looks else []
-        if below and _share(below) < _SOME:  # else the colours of rows alternate
-            return min(len(looks) - len(below), _MAXIMUM_HEADER_ROWS)
+        count = len(looks) - len(below)
+        longest = max((len(list(rows)) for look, rows in groupby(below) if look), default=0)
+        if below and (_share(below) < _SOME or longest < count):  # else the colours of rows alternate
+            return min(count, _MAXIMUM_HEADER_ROWS)
     elif first.boxes[0].fill and (_is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
         return 0
     if len(first.boxes) < 2 and len(bands[1].boxes) < 2:
@@ -291,8 +293,8 @@ def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
 
 def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
     """Whether texts of a row are values of their columns, as they stand there again; not where all of them do, as at
-    the top of a printed page, where a name is all that marks some rows below it, where some name numbers, or nearly all
-    are of the words that name fields.
+    the top of a printed page, where a name is all that marks some rows below it, where some name numbers, where nearly
+    all are of the words that name fields, or where the row alone is set off.
     """
     boxes, rows = names.text_boxes, bands[:_LOOKED_AT_ROWS]
     below = [band for band in rows if band.texts != names.texts] or rows
@@ -307,6 +309,8 @@ def _comes_again(names: Band, bands: Sequence[Band]) -> bool:
         return again > 0 and not again == len(column) < len(below)
 
     if len(boxes) < _LEAST_NAMES or not any(map(is_value, boxes)):
+        return False
+    if (look := stands_out(names)) and all(stands_out(band) != look for band in below):
         return False
     columns = ([text for texts in _texts_below([box], below) for text in texts] for box in boxes)
     numbers = any(_share(list(map(is_number, column))) > _MOST for column in columns)
