@@ -753,8 +753,9 @@ def test_rows_below_an_empty_one_are_of_the_table_whose_columns_they_have(*, lin
         [("乙", "印刷"), ("乙", "保存")],
         [("経費", "印刷", "四月", "五月"), ("旅費", "東京", 8, 7)],
         [("作成者", "山田", 20, "審査日"), ("承認者", "鈴木", 21, "審査日")],
+        [("部長", "課長", None, "係長"), ("山田", "鈴木", None, "佐藤")],
     ],
-    ids=["names", "other kinds", "few columns", "names above figures", "form"],
+    ids=["names", "other kinds", "few columns", "names above figures", "form", "words alone"],
 )
 def test_other_rows_below_an_empty_one_stay_apart(rows: list[tuple[object, ...]]) -> None:
     def fill(sheet: Worksheet) -> None:

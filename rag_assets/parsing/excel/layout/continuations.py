@@ -138,12 +138,20 @@ def _look(table: Block, sheet: _Sheet) -> str:
 
 
 def _is_alike(table: _Table, below: Block, places: Sequence[int]) -> bool:
-    """Whether in most columns of the rows below stand texts of the kinds that stand above."""
+    """Whether in most columns of the rows below stand texts of the kinds that stand above; words alone, which may be of
+    anything, tell it where one stands in its column again.
+    """
     first = max(table.block.header_row_count, len(table.rows) - _LOOKED_AT_ROWS)
     above = dict(_kinds(table.rows[first:], range(len(table.lefts))))
     own = dict(_kinds(below.rows[:_LOOKED_AT_ROWS], places))
     alike = sum(not kinds.isdisjoint(above.get(place, kinds)) for place, kinds in own.items())
-    return bool(above) and alike >= _MOST * len(own)
+    if not above or alike < _MOST * len(own):
+        return False
+    if any(above.get(place, set()) & kinds - {Kind.WORDS, Kind.SENTENCE} for place, kinds in own.items()):
+        return True
+    values = {(place, row.cells[place]) for row in table.rows[first:] for place in places if row.cells[place]}
+    rows = below.rows[:_LOOKED_AT_ROWS]
+    return any((place, text) in values for row in rows for place, text in zip(places, row.cells, strict=True))
 
 
 def _kinds(rows: Sequence[Row], places: Iterable[int]) -> Iterator[tuple[int, set[Kind]]]:
