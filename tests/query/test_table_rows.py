@@ -396,3 +396,93 @@ def test_what_is_told_of_a_table_of_the_sample_is_true(sample_home: Path) -> Non
     for sentence, value in zip(counted.sentences[1:], shown, strict=True):
         (cited,) = {counted.sources[each.number - 1].text for each in sentence.citations}
         assert value in cited
+
+
+GOODS = ["品番", "品名", "保有", "単位", "通貨", "金額"]
+GOODS_ROWS = [
+    ["B-1", "机", "20", "台", "EUR", "1,200"],
+    ["B-2", "銅線", "80", "m", "JPY", "85,000"],
+    ["B-3", "塗料", "12", "缶", "JPY", "64,000"],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("請求管理の品名の保有の合計は？", None),
+        ("保有が一番多い品名は？", None),
+        ("請求管理の金額の合計は？", None),
+        ("金額が一番大きい品名は？", None),
+        ("通貨がJPYの金額の合計は？", "149,000 (金額, 通貨: JPY)"),
+        ("請求の品名は何個ありますか", None),
+        ("請求の品名はいくつありますか", None),
+        ("請求の品名は何件ありますか", "3件 (請求)"),
+    ],
+)
+def test_figures_of_several_units_or_that_count_are_not_told(question: str, said: str | None) -> None:
+    found = selected(question, GOODS, GOODS_ROWS)
+    assert (found.said if found else None) == said
+
+
+def test_repeated_names_notes_taxes_and_totals_of_parts_are_no_rows() -> None:
+    columns = ["番号", "品名", "金額"]
+    rows = [["1", "机", "600"], ["※特価品"] * 3, ["2", "椅子", "400"], columns, ["3", "棚", "500"]]
+    rows += [["", "総務部計", "1,500"], ["", "消費税（10%）", "150"], ["", "お見積合計", "1,650"]]
+    table = TableOfPage.of(block([columns, *rows]), PLACE)
+    assert table is not None
+    assert [row[1] for row in table.rows] == ["机", "椅子", "棚"]
+    assert selected("請求の金額の合計は？", columns, rows) is None, "1,500 or 1,650"
+    most = selected("金額が一番大きい品名は？", columns, rows)
+    assert most is not None
+    assert most.cells[0][1] == "机"
+
+
+@pytest.mark.parametrize("remark", ["-", ""])
+def test_a_field_that_is_called_a_total_is_a_row(remark: str) -> None:
+    columns = ["No", "項目名", "型", "桁", "備考"]
+    rows = [["1", "注文番号", "X", "9", "a"], ["2", "数量", "N", "4", "b"], ["3", "合計金額", "N", "9", remark]]
+    found = selected("型がNの項目名は何件ありますか", columns, rows)
+    assert (found.said if found else None) == ("2件 (型: N)" if remark else None)
+
+
+def test_a_value_that_is_also_the_name_of_a_place_does_not_mean_all_rows() -> None:
+    columns, rows = ["番号", "品名", "区分"], [["D1", "甲", "入庫"], ["D2", "乙", "出庫"], ["D3", "丙", "入庫"]]
+    table = TableOfPage.of({**block([columns, *rows]), "section": []}, ("入庫", "倉庫"))
+    asked = RowsAsked.of("入庫の品名は何件ありますか")
+    assert table is not None
+    assert asked is not None
+    found = asked.select(table)
+    assert found is None or not found.rows
+
+
+def test_rows_that_go_on_with_the_row_above_are_not_missed() -> None:
+    columns = ["受注番号", "得意先", "商品", "金額"]
+    rows = [
+        ["J-1", "北斗", "筆", "500"],
+        ["", "", "紙", "400"],
+        ["J-2", "丸井", "墨", "700"],
+        ["J-3", "北斗", "糊", "300"],
+    ]
+    assert selected("得意先が北斗の金額の合計は？", columns, rows) is None
+
+
+def test_what_is_counted_is_what_rows_are_of() -> None:
+    columns, rows = ["社員番号", "氏名", "部署"], [["1", "甲", "A部"], ["2", "乙", "B部"], ["3", "丙", "A部"]]
+    assert selected("請求の部署の総数は？", columns, rows) is None
+    history = [["1.0", "初版", "甲"], ["1.1", "追記", "乙"], ["1.2", "修正", "丙"]]
+    assert selected("請求管理の請求書は何件ありますか", ["版", "内容", "記入者"], history) is None
+    graded = [["Q1", "甲", "済"], ["Q2", "乙", "済（要確認）"], ["Q3", "丙", "未"], ["Q4", "丁", "済"]]
+    assert selected("状況が済の質問は何件ありますか", ["質問番号", "質問", "状況"], graded) is None
+
+
+def test_a_table_without_names_of_columns_may_hold_more() -> None:
+    found = selected("未入金の請求の一覧")
+    assert found is not None
+    rows = [["S-2001", "山田商事", "2026-03-01", "100円", "未入金", "佐藤"]]
+    others = [[f"x{place}" for place in range(6)]]
+    assert found.may_go_on_in(rows, same_page=False)
+    assert found.may_go_on_in(others, same_page=True)
+    assert not found.may_go_on_in(others, same_page=False)
+    assert not found.may_go_on_in([["17", "", "", "", "", ""]], same_page=True)
+    assert found.may_go_on_in([], same_page=False), "too long to look at"
+    assert are_sample("請求の金額の合計は？", ["請求\n番号 | 金額\n1 | 20\n2 | 30"])

@@ -77,6 +77,7 @@ from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import prompt_language
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import estimate_tokens
 
 _CELL = " | "
@@ -258,9 +259,8 @@ class Asking:
             return None
         began = time.perf_counter()
         found = {hit.document_id: hit for hit in reversed(retrieval.hits[:_TABLES_OF]) if _CELL in hit.text}
-        selected = [
-            (page, selection) for page, table in self._tables(found) if (selection := asked.select(table)) is not None
-        ]
+        tables, unread = self._tables(found)
+        selected = [(page, selection) for page, table in tables if (selection := asked.select(table)) is not None]
         named = [each for each in selected if asked.names(each[0].name)]
         selected = named or selected
         if not selected:
@@ -271,6 +271,12 @@ class Asking:
             and selection.covers(other)
             and (other.covers(selection) or beside.document_id == page.document_id)
             for beside, other in selected
+        ):
+            return None
+        if any(
+            selection.may_go_on_in(rows, same_page=other == page)
+            for other, rows in unread
+            if other.document_id == page.document_id
         ):
             return None
         document_id, of_page = page.document_id, pc.field("page_number") == page.number
@@ -287,22 +293,34 @@ class Asking:
         sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
         return _AnswerParts(plain_sentences(sentences, sources), sources)
 
-    def _tables(self, found: Mapping[str, Hit]) -> Iterator[tuple[_Page, TableOfPage]]:
-        """The tables with names of columns of documents, but for very long ones, with the page that each is on."""
+    def _tables(
+        self, found: Mapping[str, Hit]
+    ) -> tuple[list[tuple[_Page, TableOfPage]], list[tuple[_Page, list[list[str]]]]]:
+        """The tables with names of columns of documents, with the page that each is on, and the rows of those without
+        names, none of very long ones.
+        """
         assert self.stored is not None
         columns = ("page_name", "page_number", "document_id")
         pages = self.stored.read(PAGES, columns, list(found))
         names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages.to_pylist()}
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, list(found), pc.field("kind") == "table")
-        short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
-        if (pc.sum(pc.list_value_length(blocks.filter(short).column("rows"))).as_py() or 0) > _MOST_TABLE_ROWS:
-            return
-        for block in blocks.filter(short).to_pylist():
+        lengths = pc.list_value_length(blocks.column("rows"))
+        is_short = pc.less_equal(lengths, MOST_ROWS)
+        tables: list[tuple[_Page, TableOfPage]] = []
+        unread: list[tuple[_Page, list[list[str]]]] = []
+        if (pc.sum(lengths.filter(is_short)).as_py() or 0) > _MOST_TABLE_ROWS:
+            return tables, unread
+        long = blocks.filter(pc.invert(is_short)).select(["document_id", "page_number"]).to_pylist()
+        unread += [(_Page(each["document_id"], each["page_number"], ""), []) for each in long]
+        for block in blocks.filter(is_short).to_pylist():
             document_id, number = block["document_id"], block["page_number"]
             page = _Page(document_id, number, names.get((document_id, number), ""))
             place = (found[document_id].title or "", *PurePath(document_id).with_suffix("").parts, page.name)
             if table := TableOfPage.of(block, place, found[document_id].beginning):
-                yield page, table
+                tables.append((page, table))
+            elif not block["header_row_count"]:
+                unread.append((page, [[one_line(cell or "") for cell in row["cells"]] for row in block["rows"] or ()]))
+        return tables, unread
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""

@@ -32,6 +32,7 @@ MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
 _LEAST_SAMPLE = 2  # rows
+_LEAST_ACROSS = 3  # cells of a row in which one text stands
 _LEAST_NAME = 3  # characters of a column's name or a cell in which no condition is looked for
 _CELL = " | "
 _NO_VALUE = "-"  # of empty cells
@@ -74,10 +75,18 @@ _NO_MEASURE = re.compile(
     r"|\b(?:no|id|rank|priority|version|ver|rev|code)\b"
 )
 _MONEY = re.compile(r"単価|価格|金額|値段|料金|費用|\b(?:price|cost)\b")  # in the name of a column
+_OF_MONEY = re.compile(rf"{_MONEY.pattern}|額|費|代|税|売上|\bamount\b")
+_OF_AGE = re.compile("年|齢|歳|月|日|時|度")  # in the name of a column of figures that count none of what rows are of
 _BY_MONEY = frozenset({"高", "安", "cheapest"})  # said of things without the name of a column
+_UNIT = re.compile(r"単位|\bunit\b")  # in the name of a column that says what others are measured in
+_CURRENCY = re.compile(r"通貨|\bcurrency\b")
 _RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
 _IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
 _EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
+_SUM_ROW = re.compile(  # beside those of `is_total`
+    r"\W*(?:\S{1,8}?(?:合計|総計|小計)(?:金?額)?|\S{1,8}[部課係店社場年月]計)\W*(?:\(.{1,12}\))?"
+)
+_TAX_ROW = re.compile(r"\W*(?:内|うち)?消費税額?\W*(?:\(.{1,12}\))?|\W*(?:出精|特別)?お?値引き?額?\W*")
 _IN_BRACKETS = re.compile(r"\s*[(（\[［][^()（）\[\]［］]*[)）\]］]$")
 _FIGURE = re.compile(
     r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,6}(?:/[^\W\d]{1,4})?|%)"
@@ -118,11 +127,13 @@ class TableOfPage:
     Attributes:
         columns: Names of its columns, the lowest of each.
         keys: These folded, without a unit or note in brackets where they differ without.
-        rows: Its rows below the names, without totals, examples and lone figures; a merged value stands in each of its
-            cells.
-        totals: Rows of totals, and of a lone figure, which may be one.
+        rows: Its rows below the names, without these again, totals, examples, notes across all cells and lone figures;
+            a merged value stands in each of its cells.
+        totals: Rows of totals, taxes and discounts, and of a lone figure, which may be one.
         names: What it, its page and its document are called.
         beginning: How its document begins, which may say what it is of.
+        section: The headings above it.
+        is_doubtful: Whether it cannot be told of a row whether it is a total, or one of a thing that is called so.
     """
 
     columns: tuple[str, ...]
@@ -131,6 +142,8 @@ class TableOfPage:
     totals: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     beginning: str = ""
+    section: tuple[str, ...] = ()
+    is_doubtful: bool = False
 
     @classmethod
     def of(cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "") -> "TableOfPage | None":
@@ -147,9 +160,13 @@ class TableOfPage:
             for key, column in zip(short, columns, strict=True)
         )
         body = [row for row in rows[count:] if any(row) and not _EXAMPLE.fullmatch(next(filter(None, row)))]
-        totals = [row for row in body if any(map(is_total, row)) or _is_lone_figure(row)]
+        body = [row for row in body if row not in rows[:count] and not _is_note(row)]
+        kinds = {row: _sums(row) for row in set(body)}
+        totals = [row for row in body if kinds[row] is not False or _is_lone_figure(row)]
         body = [row for row in body if row not in totals]
-        return cls(columns, keys, tuple(body), tuple(totals), (*(block["section"] or ()), *names), beginning)
+        section = tuple(block["section"] or ())
+        is_doubtful = None in kinds.values()
+        return cls(columns, keys, tuple(body), tuple(totals), (*section, *names), beginning, section, is_doubtful)
 
     def is_told_apart_by(self, place: int) -> bool:
         """Whether the cells of a column tell rows apart."""
@@ -177,6 +194,16 @@ class Selection:
     def covers(self, other: "Selection") -> bool:
         """Whether all rows of another selection are among these."""
         return Counter(self.entries) >= Counter(other.entries)
+
+    def may_go_on_in(self, rows: Sequence[Sequence[str]], *, same_page: bool) -> bool:
+        """Whether a table without names of columns may hold more of the same: it has as many, and stands on the page or
+        shares a word with these in a column; one of no rows is a table too long to look at.
+        """
+        width = len(self.cells[0])
+        words = {(place, cell) for row in self.cells for place, cell in enumerate(row) if re.search(r"[^\W\d]", cell)}
+        held = {(place, cell) for row in rows for place, cell in enumerate(row)}
+        alike = width >= _LEAST_ACROSS and any(len(row) == width and len({*row} - {""}) > 1 for row in rows)
+        return not rows or (alike and (same_page or not words.isdisjoint(held)))
 
     def is_proved_by(self, texts: Iterable[str]) -> bool:
         """Whether the figure that must stand on the page does."""
@@ -232,7 +259,8 @@ class RowsAsked:
             return None
         chosen = [row for row in table.rows if all(row[place] in each for place, each in named.items())]
         is_asked = self._is_accounted_for(table, named)
-        if not chosen or not is_sure or len(table.rows) < _LEAST_ROWS:
+        goes_on = any(self._goes_on(table, place) for place, each in named.items() if "" not in each)
+        if not chosen or not is_sure or goes_on or len(table.rows) < _LEAST_ROWS:
             return _UNSURE if chosen and is_asked else None
         if len(chosen) == 1 and not _COUNT_ASKED.search(self.text) and not _EXTREME_ASKED.search(self.text):
             found = self._looked_up(table, chosen[0], named)
@@ -246,7 +274,7 @@ class RowsAsked:
         """Rows with what is asked of them; None where that cannot be told."""
         counted, summed = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
-        if (counted and (summed or extremes)) or len(extremes) > 1:
+        if table.is_doubtful or (counted and (summed or extremes)) or len(extremes) > 1:
             return None
         if extremes:
             return self._extreme(table, chosen, extremes[0])
@@ -267,7 +295,7 @@ class RowsAsked:
         can be told which column is meant, and no cell holds such a value among others.
         """
         rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", _COUNT_ASKED.sub("\n", self.text)))
-        names = fold_name(" ".join(table.names))
+        names = [*map(fold_name, table.names)]
         days = set(map(_day, _DAY.findall(self.text)))
         behind: dict[str, set[int]] = {}
         words: dict[str, set[int]] = {}
@@ -278,7 +306,7 @@ class RowsAsked:
                 if word and name and is_there and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN):
                     behind.setdefault(value, set()).add(place)
                 is_word = len(word) > 1 and is_there and is_named(rest, word) and not _is_verb(rest, word)
-                is_word = is_word and word not in _COMMON and not is_named(names, word)
+                is_word = is_word and word not in _COMMON and not (word in names and self._fills(table, place, value))
                 if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
                     words.setdefault(value, set()).add(place)
         found = words | behind
@@ -294,7 +322,8 @@ class RowsAsked:
             named.setdefault(place, []).append(value)
             is_sure = is_sure and not (
                 len({tuple(row[place] for row in table.rows) for place in places}) > 1
-                or any(is_named(other, word) for other in others)  # a cell of several values, or with a note
+                or any(_holds(other, word) for other in others)  # a cell of several values, or with a note
+                or (word in names and value not in behind)  # which may mean all rows
                 or any(self._is_said_of_another(each, place, table.keys) for each in {word, *dates})
             )
         across = [fold_name(values[0]) for values in named.values()]
@@ -304,6 +333,15 @@ class RowsAsked:
             or self._joins(table)
         )
         return {place: tuple(sorted(values)) for place, values in named.items()}, is_sure
+
+    def _goes_on(self, table: TableOfPage, place: int) -> bool:
+        """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
+        first = next((at for at, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
+        return any(not row[place] and not row[first] for row in table.rows)
+
+    def _fills(self, table: TableOfPage, place: int, value: str) -> bool:
+        """Whether a value stands in all rows."""
+        return all(row[place] == value for row in table.rows)
 
     def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
         """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
@@ -415,6 +453,8 @@ class RowsAsked:
         is_unclear = len(named) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(named)
         if not measured or is_unclear or repeats or _SUM_ASKED.search(self.text):
             return None
+        if any(_has_units(table, [row for row in rows if row[place]], place) for place in measured):
+            return None
         best, *others = (_best(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured)
         return _selection(table, best, measured[0]) if best and all(each == best for each in others) else None
 
@@ -423,12 +463,12 @@ class RowsAsked:
         say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
         """
         place = self._summed(table)
-        if place is None or (measured := _sum([row[place] for row in rows])) is None:
+        if place is None or (measured := _sum([row[place] for row in rows])) is None or _has_units(table, rows, place):
             return None
         beside = zip(table.rows, table.rows[1:], strict=False)
         is_merged = any(one[place] == two[place] and one in rows and two in rows for one, two in beside)
         totals = [] if terms else [total[0] for row in table.totals if (total := _measure(row[place]))]
-        if (totals and measured[0] not in totals) or (is_merged and terms):
+        if (totals and measured[0] != max(totals)) or (is_merged and terms):
             return None
         is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
         selection = _selection(table, rows, place, f"{_said(measured)} ({', '.join([table.columns[place], *terms])})")
@@ -454,11 +494,12 @@ class RowsAsked:
         self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named: _Named, asked: re.Match[str]
     ) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
-        if (asked["unit"] not in {None, "件", "行"} or "いくつ" in asked[0]) and any(
-            map(_COUNTED_BY.search, table.keys)
+        if (asked["unit"] not in {None, "件", "行"} or "いくつ" in asked[0] or "総数" in asked[0]) and (
+            any(map(_COUNTED_BY.search, table.keys)) or _has_amounts(table)
         ):
             return False
-        before, behind = self.text[: asked.start()].rstrip("はがを"), self.text[asked.end() :].strip()
+        of = "の" if asked[0].startswith(("件数", "総数")) else ""
+        before, behind = self.text[: asked.start()].rstrip(f"はがを{of}"), self.text[asked.end() :].strip()
         last = re.search(rf"[^\s{HIRAGANA}]+$", before)
         noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
         things = {key for key in table.keys if key and before.endswith(key)}
@@ -471,7 +512,23 @@ class RowsAsked:
             places = [place for place, key in enumerate(table.keys) if key == name]
             return len({each for row in rows if any(each := tuple(row[place] for place in places))}) == len(rows)
 
-        return all(map(differ, things)) and (not alike or any(map(differ, alike)))
+        places = map(fold_name, (*table.names[-1:], *table.section))
+        is_thing = bool(named or alike or noun in _HARMLESS or any(noun in each for each in places))
+        return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
+
+
+def _has_amounts(table: TableOfPage) -> bool:
+    """Whether a column of figures may say how many there are of the thing of a row."""
+    return any(
+        _sum([row[place] for row in table.rows if row[place]])
+        for place, key in enumerate(table.keys)
+        if not any(each.search(key) for each in (_RUNNING_NUMBER, _IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
+    )
+
+
+def _holds(text: str, word: str) -> bool:
+    """Whether a text has a word of its own, of one character, too."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _is_verb(text: str, word: str) -> bool:
@@ -521,6 +578,22 @@ def _said(measure: tuple[Decimal, str]) -> str:
     return f"{unit}{number:,}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{number:,}{unit}"
 
 
+def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int) -> bool:
+    """Whether another column says that the figures of a column have several units, as `通貨` does."""
+    is_money = _OF_MONEY.search(table.keys[measured])
+    says = [
+        place
+        for place, key in enumerate(table.keys)
+        if place != measured and (_CURRENCY.search(key) or (_UNIT.search(key) and not is_money))
+    ]
+    return any(len({row[place] for row in rows}) > 1 for place in says if not _measured(rows, place))
+
+
+def _measured(rows: Sequence[tuple[str, ...]], place: int) -> bool:
+    """Whether a column has figures."""
+    return any(_measure(row[place]) for row in rows)
+
+
 def _best(
     rows: Sequence[tuple[str, ...]],
     place: int,
@@ -542,6 +615,28 @@ def _is_lone_figure(row: Sequence[str]) -> bool:
     """Whether a row holds nothing but a figure: a running number of an empty line, or a total without a name."""
     filled = set(filter(None, row))
     return len(filled) == 1 and "" in row and _measure(*filled) is not None
+
+
+def _is_note(row: Sequence[str]) -> bool:
+    """Whether one text stands in all cells of a row, as a note or the name of a part that is merged across it."""
+    return len(row) >= _LEAST_ACROSS and len(set(row)) == 1 and _measure(row[0]) is None
+
+
+def _sums(row: Sequence[str]) -> bool | None:
+    """Whether a row is a total, a tax or a discount of others, as `お見積合計`; None where it may be one, or of a thing
+    called so, as of a field, of which its other cells say more.
+    """
+    plain = ["".join(unicodedata.normalize("NFKC", cell).split()) for cell in row]
+    place = next((at for at, cell in enumerate(plain) if is_total(cell) or _SUM_ROW.fullmatch(cell)), None)
+    tax = next((at for at, cell in enumerate(plain) if _TAX_ROW.fullmatch(cell)), None)
+    is_keyed = place is None and tax is not None and any(plain[:tax])
+    place = tax if place is None else place
+    if place is None:
+        return False
+    behind = [cell for cell in row[place:] if not (NOTHING.fullmatch(cell) or cell == row[place] or _measure(cell))]
+    if not behind:
+        return None if is_keyed else True
+    return None if "" in row and any(map(_measure, row)) else False
 
 
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
@@ -587,15 +682,17 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
     """
     text = fold_name(unicodedata.normalize("NFKC", question))
     plain = [unicodedata.normalize("NFKC", each) for each in said]
-    rows = [each for each in plain if _CELL in each]
+    rows = [line for each in plain for line in each.splitlines() if _CELL in line]
     counted = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
     if counted and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[counted.end() :]):
         unit = counted["unit"]
         number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
-        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数|数量|合計): \W?\d"
+        counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
+        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数{counts}|合計): \W?\d"
         return bool(rows) and not any(re.search(f"{number}|{labelled}", each) for each in plain)
-    if len(rows) < _LEAST_SAMPLE or rows[0] != plain[0]:
+    if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
     if _SAMPLED_SUM.search(text):
-        return not any(is_total(part.rpartition(": ")[2]) for part in re.split(r" \| |\n", _CELL.join(plain)))
+        parts = re.split(r" \| |\n", _CELL.join(plain))
+        return not any(is_total(part.rpartition(": ")[2]) and "平均" not in part for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
