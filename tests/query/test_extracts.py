@@ -976,6 +976,9 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("現状の課題として挙がっているのは？", True),
         ("Which three background maps can be selected?", True),
         ("Which three of them is open?", False),
+        ("もっとも古いものは？", False),
+        ("支払いの順番は誰が決めますか", False),
+        ("プランに選べる上限は？", False),
     ],
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
@@ -1058,6 +1061,14 @@ def test_a_quote_stands_below_the_last_section_before_it(quote: str, heading: st
         "第30条（準拠法）\nこの規約は、日本法に\n従って解釈される。"
     )
     assert heading_above(text, quote) == heading
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [("2.1 保管", "2.1 保管"), ("1.1 個人情報", "1.1 個人情報"), ("1.5 時間以内", ""), ("1.2 | 検索 | 松尾", "")],
+)
+def test_figures_with_units_and_rows_are_no_headings(line: str, heading: str) -> None:
+    assert heading_above(f"{line}\n記録は十年の間とする。", "記録は十年の間とする。") == heading
 
 
 def test_the_rows_of_the_next_table_have_no_header_of_the_one_before() -> None:

@@ -470,7 +470,7 @@ def test_what_is_counted_is_what_rows_are_of() -> None:
     columns, rows = ["社員番号", "氏名", "部署"], [["1", "甲", "A部"], ["2", "乙", "B部"], ["3", "丙", "A部"]]
     assert selected("請求の部署の総数は？", columns, rows) is None
     history = [["1.0", "初版", "甲"], ["1.1", "追記", "乙"], ["1.2", "修正", "丙"]]
-    assert selected("請求管理の請求書は何件ありますか", ["版", "内容", "記入者"], history) is None
+    assert selected("請求管理の請求は何件ありますか", ["版", "内容", "記入者"], history) is None
     graded = [["Q1", "甲", "済"], ["Q2", "乙", "済（要確認）"], ["Q3", "丙", "未"], ["Q4", "丁", "済"]]
     assert selected("状況が済の質問は何件ありますか", ["質問番号", "質問", "状況"], graded) is None
 
@@ -486,3 +486,11 @@ def test_a_table_without_names_of_columns_may_hold_more() -> None:
     assert not found.may_go_on_in([["17", "", "", "", "", ""]], same_page=True)
     assert found.may_go_on_in([], same_page=False), "too long to look at"
     assert are_sample("請求の金額の合計は？", ["請求\n番号 | 金額\n1 | 20\n2 | 30"])
+
+
+def test_a_discount_with_a_number_of_its_own_is_a_row() -> None:
+    columns = ["伝票", "内容", "売上"]
+    rows = [["U1", "販売", "5,000"], ["U2", "値引", "▲500"], ["U3", "販売", "4,000"], ["U4", "販売", "3,000"]]
+    found = selected("内容が販売の売上の合計は？", columns, rows)
+    assert found is not None
+    assert found.said == "12,000 (売上, 内容: 販売)"

@@ -291,7 +291,8 @@ class Asking:
         if not 0 < len(ids) == len(hits):
             return None
         sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
-        return _AnswerParts(plain_sentences(sentences, sources), sources)
+        said = plain_sentences(sentences, sources)
+        return _AnswerParts(said, _placed_by_quotes(said, sources))
 
     def _tables(
         self, found: Mapping[str, Hit]

@@ -61,7 +61,11 @@ _SECTION = re.compile(
 )
 _LEAST_ENTRIES = 4
 _QUOTE_CHARS = 30  # by which a quote is found
-_SECTION_NAME = re.compile(r"第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|\d+[-－.．]\d+|[■◆【]")
+_SECTION_NAME = re.compile(
+    r"第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|[■◆【]"
+    r"|\d+(?:[-－.．]\d+)+(?![\d.．]*\s?(?:[%％倍円人名個件本枚台回点秒分日歳割]|時間|か月|[kmc]?[mgl]|km|[KMGT]B|ms)"
+    rf"(?:$|[\W{HIRAGANA}]|以[内上下]|程度))"  # no figure with its unit
+)
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _SUBSECTION = re.compile(r"\d+[.．]\d|\d{1,2}-\d{1,2}\b|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
@@ -184,7 +188,7 @@ def heading_above(text: str, quote: str) -> str:
     begin = "".join(quote.split())[:_QUOTE_CHARS]
     heading = read = ""
     for line in map(one_line, text.splitlines()):
-        if _SECTION_NAME.match(line) and _is_heading(line):
+        if _SECTION_NAME.match(line) and _is_heading(line) and not _is_row(line):
             heading = line
         read += "".join(line.split())
         if begin and begin in read:

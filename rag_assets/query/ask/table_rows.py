@@ -81,6 +81,7 @@ _BY_MONEY = frozenset({"高", "安", "cheapest"})  # said of things without the 
 _UNIT = re.compile(r"単位|\bunit\b")  # in the name of a column that says what others are measured in
 _CURRENCY = re.compile(r"通貨|\bcurrency\b")
 _RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
+_OF_CHANGES = re.compile(r"^版|改[版訂]|変更(?:内容|日|点|履歴)|^(?:version|revision)\b")  # in the name of a column
 _IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
 _EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
 _SUM_ROW = re.compile(  # beside those of `is_total`
@@ -285,7 +286,8 @@ class RowsAsked:
             if not (named or self._is_whole(table)) or not self._counts_rows(table, chosen, named, counted):
                 return None
             unit = "件" if is_japanese(self.text) else ""
-            return _selection(table, chosen, None, f"{len(chosen)}{unit} ({', '.join(terms or table.names[-1:])})")
+            place = [name for name in table.names if name][-1:]
+            return _selection(table, chosen, None, f"{len(chosen)}{unit} ({', '.join(terms or place)})")
         is_list = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
         is_part = len(chosen) < len(table.rows) or any(table.keys[place] in self.text for place in named)
         return _selection(table, chosen, None) if named and is_part and (is_list or ("",) in named.values()) else None
@@ -513,7 +515,8 @@ class RowsAsked:
             return len({each for row in rows if any(each := tuple(row[place] for place in places))}) == len(rows)
 
         places = map(fold_name, (*table.names[-1:], *table.section))
-        is_thing = bool(named or alike or noun in _HARMLESS or any(noun in each for each in places))
+        is_called = any(noun in each for each in places) and not any(map(_OF_CHANGES.search, table.keys))
+        is_thing = bool(named or alike or noun in _HARMLESS or is_called)
         return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
 
 
@@ -635,7 +638,7 @@ def _sums(row: Sequence[str]) -> bool | None:
         return False
     behind = [cell for cell in row[place:] if not (NOTHING.fullmatch(cell) or cell == row[place] or _measure(cell))]
     if not behind:
-        return None if is_keyed else True
+        return (None if "" in row else False) if is_keyed else True
     return None if "" in row and any(map(_measure, row)) else False
 
 

@@ -56,12 +56,18 @@ _SEVERAL_ASKED = re.compile(
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
     r"(?!is\b|was\b|does\b|has\b|happens\b)\w*[^\Wsiu]s\b"
     r"|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )(?:list|name the)\b"
-    r"|\ball\b|\bboth\b|\bcompare"
-    r"|(?<![\d.])(?:[2-9２-９]|[二三四五六七八九])(?:つ|点|項目|種類|タイプ|工程|層|段階|要素|条件|観点|[か箇]所)"
+    r"|\ball\b|\bboth\b|\bcompare",
+    re.IGNORECASE,
+)
+_LISTED_ASKED = re.compile(  # of one thing, too, which `_ONE_ASKED` tells
+    r"(?<![\d.])(?:[2-9２-９]|[二三四五六七八九])(?:つ|点|項目|種類|タイプ|工程|層|段階|要素|条件|観点|[か箇]所)"
     r"(?:$|とも|と?は|を|って|の(?![^、。]{0,10}(?:うち|中|いず))|[?？。（(])"
     r"|(?:種類|選択肢|メンバー|内訳|カテゴリー?|順番|形式)(?:は|って|を|$)|(?:として|に)(?:挙[がげ]|選べ)|何が(?:あ|選|挙|並)"
-    r"|もの(?:は[?？。]?$|を教|$)|どんなもの",
-    re.IGNORECASE,
+    r"|もの(?:は[?？。]?$|を教|$)|どんなもの"
+)
+_ONE_ASKED = re.compile(
+    "誰|だれ|いつ|いくら|一番|いちばん|最も|もっとも|何(?:[日円人名年月時分回件個%％]|文字)"
+    "|(?:率|額|料金?|期限|面積|長さ|上限|下限)は[?？]?$"
 )
 _LINK_ASKED = re.compile(
     r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
@@ -229,7 +235,8 @@ class AnswerTraits:
 
 def asks_for_several(question: str) -> bool:
     """Whether a question asks for several things or a list."""
-    return bool(_SEVERAL_ASKED.search(question))
+    is_listed = _LISTED_ASKED.search(question) is not None and _ONE_ASKED.search(question) is None
+    return is_listed or _SEVERAL_ASKED.search(question) is not None
 
 
 def _is_within(letters: str, text: str) -> bool:
