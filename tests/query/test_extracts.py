@@ -1207,3 +1207,8 @@ def test_rows_of_what_is_excluded_are_not_listed_without_it(question: str) -> No
     said = quoted(question, f"休暇名 | 対象 | 日数\n{leaves}\n結婚休暇 | 契約社員 | 1日")
     assert said
     assert all("対象" in each.text for each in said)
+
+
+def test_lines_that_all_announce_something_make_no_endless_lead() -> None:
+    found = statements("\n\n".join(f"項目{number}の説明は次の通り。" for number in range(200)))
+    assert max(len(each.text) for each in found) < 700

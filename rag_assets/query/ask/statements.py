@@ -429,7 +429,8 @@ class _StatementReader:
         else:
             if not self.gathered and not is_lead:
                 self._gather(line)
-            above = "" if self.gathered or not is_lead else self.lead
+            is_long = len(self.lead) > STATEMENT_CHARS
+            above = "" if self.gathered or not is_lead or is_long else self.lead
             self.lead = "" if above else self.lead
             yield from self._closed_list()
             if is_lead:
