@@ -103,6 +103,7 @@ _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question 
 _SURE_KEYED = 0.4  # for a row of which a question for one thing names a whole cell
 _SURE_LEAD = 0.5  # of the share by which the best score is above the next, beyond the usual one
 _USUAL_LEAD = 0.1
+_SURE_PART = 0.04  # instead of both, for a part of a question
 _SURE_RANK = 0.15  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
@@ -213,7 +214,9 @@ def extracts(
         asked = _weighted_question(ask, candidates)
         ranked = _ranked(asked, _named_in(ask.name, candidates), scorer)
         answers = _stored_answers(frozenset(asked.weights), sources)
-        sureness.append(1.0 if answers else _sureness(asked, ranked, candidates) if ranked else 0.0)
+        sureness.append(
+            1.0 if answers else _sureness(asked, ranked, candidates, is_part=len(asks) > 1) if ranked else 0.0
+        )
         nearest = [each for each in candidates if each.source is candidates[0].source]
         stored += answers
         most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
@@ -484,9 +487,16 @@ def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[
 
 
 def _sureness(
-    asked: _WeightedQuestion, ranked: Sequence[tuple[float, _Candidate]], candidates: Sequence[_Candidate]
+    asked: _WeightedQuestion,
+    ranked: Sequence[tuple[float, _Candidate]],
+    candidates: Sequence[_Candidate],
+    *,
+    is_part: bool,
 ) -> float:
-    """How sure it is that the best of ranked candidates answers; from `_SURE` it is taken for an answer."""
+    """How sure it is that the best of ranked candidates answers; from `_SURE` it is taken for an answer.
+
+    How it stands out does not count for a part of a question, which may ask for more than it says.
+    """
     (score, best), *others = ranked
     lead = 1 - others[0][0] / score if others and score > 0 else 0.0
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
@@ -503,7 +513,7 @@ def _sureness(
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
     )
     keyed = 0.0 if asked.wanted.several or asked.repeats(best) else asked.keyed(best.statement)
-    outstanding = _SURE_KEYED * keyed + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
+    outstanding = _SURE_PART if is_part else _SURE_KEYED * keyed + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
     return (
         covered
         + _SURE_LOG_ODDS * best.log_odds
