@@ -223,8 +223,8 @@ BLOCKS = Table(
 
 CHUNKS = Table(
     "chunks",
-    "One row for each passage that is searched: whole blocks, table rows under their headers, or parts of long blocks; an "
-    "empty line stands between two tables.",
+    "One row for each passage that is searched: whole blocks, table rows under their headers, or parts of long blocks; "
+    "an empty line stands between two tables.",
     ("document_id", "page_number", "chunk_index"),
     (
         column("chunk_id", TEXT, "`page_id.chunk_index`."),
