@@ -1025,6 +1025,15 @@ def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
     assert len(lists[1]) == 6
 
 
+def test_rows_that_a_sentence_counts_go_with_it() -> None:
+    text = (
+        "健康フィードバックは、次の4段階に分けます。\nレベル | 名称 | 目的\nLv1 | 達成 | 褒める\nLv2 | 注意 | 知らせる"
+    )
+    (found,) = [each for each in statements(text) if each.kind == "list"]
+    assert found.lines[0] == "健康フィードバックは、次の4段階に分けます。"
+    assert found.lines[-1] == "Lv2 | 注意 | 知らせる"
+
+
 def test_what_stands_below_an_item_goes_with_it_and_with_the_list() -> None:
     below = "高負荷の時に起きる場合があるので、時間をあけて再度実行をお願いします。"
     items = f"① 環境の構築時にエラーとなる\n{below}\n② 制限の時間を超える\n処理を軽くして提出する。"

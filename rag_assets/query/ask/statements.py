@@ -48,7 +48,9 @@ _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _COUNTS = re.compile(r"(?:\d|[一二三四五六七八九])(?:つ|点|種類|通り|段階)(?:の|に|が?あ)")  # and may name all
 _POINTS_TO_ROWS = re.compile(
-    r"(?:以下|下記|次)の?(?:表|者|通り|とおり|もの|各)|下表|\b(?:following|table below)\b", re.IGNORECASE
+    r"(?:以下|下記|次)の?(?:表|者|通り|とおり|もの|各|(?:\d|[一二三四五六七八九])(?:つ|点|種|段階|項目))|下表"
+    r"|\b(?:following|table below)\b",
+    re.IGNORECASE,
 )
 _LEADER = re.compile(  # of a table of contents
     r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
