@@ -1025,6 +1025,18 @@ def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
     assert len(lists[1]) == 6
 
 
+def test_no_list_is_lost_where_items_of_items_have_items() -> None:
+    text = (
+        "The rules of the contest are as follows:\n1. A rubric will be used by the judges, focusing on these aspects:\n"
+        "(a) The quality of the work is judged by the following marks:\n◦ creativity\n◦ simplicity\n"
+        "(b) The time that a team takes is judged as well.\n2. Teams must provide documents that explain their work."
+    )
+    lists = [each.lines for each in statements(text) if each.kind == "list"]
+    assert [lines[0][:9] for lines in lists] == ["1. A rubr", "The rules"]
+    assert all("◦ simplicity" in lines for lines in lists)
+    assert lists[1][-1].startswith("2. Teams")
+
+
 def test_rows_that_a_sentence_counts_go_with_it() -> None:
     text = (
         "健康フィードバックは、次の4段階に分けます。\nレベル | 名称 | 目的\nLv1 | 達成 | 褒める\nLv2 | 注意 | 知らせる"

@@ -296,9 +296,10 @@ class _StatementReader:
         return bool(_leads_on(sentence) and items) or announces(sentence, surely=True)
 
     def _nests(self, line: str) -> bool:
-        """Whether an item is followed by items of its own."""
+        """Whether an item is followed by items of its own; those within these are items of both lists."""
         following = self.following[0]
-        return bool(ITEM.match(line) and ITEM.match(following)) and not counts_on(line, following)
+        is_item = self.outer is None and ITEM.match(line) and ITEM.match(following)
+        return bool(is_item) and not counts_on(line, following)
 
     def _continued_item(self) -> str:
         """The last item of a list that goes on with the next one behind this line or the one below; else nothing."""
