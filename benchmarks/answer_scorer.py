@@ -6,11 +6,12 @@
   questions): the sentences of the paragraph, sometimes two or three as one, and the sentences of the article that share
   most with the question; for some questions the answer is left out;
 - WikiTableQuestions (`--tables FOLDER`): rows of a table, of which one has the answer and is named in the question;
-- indexed collections with their question sets (`--questions NAME=HOME,FILE`): the statements that `ask` would read.
+- indexed collections with their question sets (`--questions NAME=HOME,FILE`): the statements that `ask` would read; one
+  that holds the answer in another document than the evidence counts neither as right nor as wrong.
 
-`train` learns low-rank changes of multilingual-e5-small from all but the last, then goes on with the collections, each
-pair of them left out in turn, and last with all; it prints how often the first statement of those left out answers, and
-writes the adapter. It needs torch, takes ten minutes on one H100 or H200 and days on two processors.
+`train` learns low-rank changes of multilingual-e5-small from all but the last, in two rounds, then goes on with the
+collections, each third of them left out in turn, and last with all; it prints how often the first statement of those
+left out answers, and writes the adapter. It needs torch, takes some ten minutes on one H200 and days on two processors.
 
     python -m benchmarks.answer_scorer gather --squad jaquad=train.json … --questions dev=HOME,questions.jsonl pack.npz
     python -m benchmarks.answer_scorer train pack.npz rag_assets/models/embedding/answers.npz
@@ -23,7 +24,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,13 @@ from rag_assets.models.embedding.e5_export import BLOCKWISE
 from rag_assets.models.embedding.e5_weights import Adapter, E5Weights, installed_path, read_weights, write_adapter
 
 CANDIDATES = 10  # of a question of SQuAD
-READ = 40  # of a question of a collection; `ask` reads fewer
+READ, LEARNED = 28, 20  # of a question of a collection, and of these in training; `ask` reads fewer
+ELSEWHERE = -1.0  # label of a statement that holds the answer, but of another document than the evidence
 MERGED, LEFT_OUT, WITHOUT_CONTEXT = 0.3, 0.22, 0.3  # shares of questions, and of sentences
-RANK, RATE, EPOCHS, BATCH = 32, 1e-3, 1.2, 64
-TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, REPLAYED = 3e-4, 2.0, 24, 300
+RANK = 32
+ROUNDS = ((1e-3, 1.0, 64), (6e-4, 1.0, 96))  # rate, epochs and batch
+TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, REPLAYED = 3e-4, 2.0, 24, 600
+FOLDS = 3
 PARTIAL = 0.3  # weight of a question whose statements hold but a part of the answer
 DROPOUT, DECAY = 0.1, 0.01
 _END = re.compile(r"(?<=[。！？])(?![」』）)])|\n+|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
@@ -202,8 +206,15 @@ def collection(pack: Pack, name: str, home: Path, questions: Path) -> None:
     for question in read_questions(questions):
         recorder.read.clear()
         base.ask(question.text, history=[Turn(each) for each in question.history])
+        evidence = tuple(PurePath(each.document).stem[:40] for each in question.evidence)
         for text, statements in recorder.read:
-            labels = [share_held(each.text, question) if question.answer_contains else 0.0 for each in statements]
+            shares = [share_held(each.text, question) if question.answer_contains else 0.0 for each in statements]
+            there = [each.place.startswith(evidence) for each in statements]
+            is_there = any(share >= 1 and held for share, held in zip(shares, there, strict=True))
+            labels = [
+                ELSEWHERE if is_there and share >= 1 and not held else share
+                for share, held in zip(shares, there, strict=True)
+            ]
             pack.groups.append((f"own {name}", text, list(zip(statements, labels, strict=True))))
 
 
@@ -235,7 +246,8 @@ class Examples:
 
     def rows(self, group: int, most: int, chance: np.random.Generator) -> NDArray[np.int64]:
         """Rows of a group; of more than so many, the best ones and some of the others."""
-        rows = np.arange(self.bounds[group], self.bounds[group + 1])
+        rows: NDArray[np.int64] = np.arange(self.bounds[group], self.bounds[group + 1])
+        rows = rows[self.labels[rows] != ELSEWHERE]
         if len(rows) <= most:
             return rows
         best = rows[self.labels[rows] >= max(1e-6, self.labels[rows].max())][:6]
@@ -318,7 +330,7 @@ class Trainer:
         right = []
         for group in groups:
             rows = np.arange(self.examples.bounds[group], self.examples.bounds[group + 1])
-            labels = self.examples.labels[rows]
+            labels = np.abs(self.examples.labels[rows])
             if len(rows) and labels.max() >= 1:
                 with self.torch.no_grad():
                     right.append(labels[int(self.scores(rows.tolist()).argmax())] >= 1)
@@ -401,14 +413,15 @@ def train(pack: Path, output: Path, limit: int) -> None:
     by_name = {name: groups[: limit or None] for name, groups in by_name.items()}
     own = {name: groups for name, groups in by_name.items() if name.startswith("own ")}
     public = [group for name, groups in by_name.items() if name not in own for group in groups]
-    trainer.fit(public, RATE, EPOCHS, BATCH, CANDIDATES)
+    for rate, epochs, batch in ROUNDS:
+        trainer.fit(public, rate, epochs, batch, CANDIDATES)
     state = trainer.state()
     replayed = trainer.chance.permutation(np.array(public))[:REPLAYED].tolist()
     names = list(own)
-    for left_out in (*(names[at : at + 2] for at in range(0, len(names), 2)), []):
+    for left_out in (*(names[at::FOLDS] for at in range(min(FOLDS, len(names)))), []):
         trainer.restore(state)
         learned = [group for name, groups in own.items() if name not in left_out for group in groups]
-        trainer.fit([*learned, *replayed], TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, READ // 2)
+        trainer.fit([*learned, *replayed], TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, LEARNED)
         for name in left_out:
             print(f"{name}, left out: the first statement answers {trainer.first_answers(own[name]):.3f}", flush=True)
     write_adapter(output, trainer.adapter())
