@@ -24,7 +24,7 @@ from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
-from rag_assets.query.ask.statements import heading_above, statements
+from rag_assets.query.ask.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
@@ -888,6 +888,14 @@ def test_what_holds_where_the_condition_does_not_comes_behind() -> None:
     assert "50％" in first.text
     (first, *_) = quoted("12時間前までに連絡しない場合の料金は", text)
     assert "100％" in first.text
+
+
+def test_the_numbers_of_empty_rows_are_not_said() -> None:
+    table = "改訂履歴\n項番 | 改訂日 | 改訂内容\n1 | 2020-06-19 | 新規作成\n2 | 2020-06-26 | 表の削除\n3\n4\n5"
+    (history,) = (each for each in statements(table) if each.kind is StatementKind.LIST)
+    assert history.lines[-1] == "2 | 2020-06-26 | 表の削除"
+    years = "対象の年度\n2018\n2019\n2020"
+    assert [each.lines for each in statements(years)] == [tuple(years.split("\n"))]
 
 
 def test_only_neighbours_are_said_together() -> None:

@@ -106,6 +106,7 @@ _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
 _DIGITS = re.compile(r"\d+")
+_COUNT = re.compile(r"[0-9]{1,3}")  # of a row
 _KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -259,7 +260,7 @@ class _StatementReader:
     def _read(self, text: str) -> Iterator[Statement]:
         lines = [together(one_line(line)) for line in text.splitlines()]
         lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
-        lines = list(_join_open_lines(_without_contents(lines)))
+        lines = list(_join_open_lines(_without_contents(_without_empty_rows(lines))))
         steps = _steps(lines)
         for place, (line, *following) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
             self.following, self.is_step = (following[0], following[1]), place in steps
@@ -446,6 +447,14 @@ class _StatementReader:
             else:
                 goes_on = "" if QUESTION.search(following) else following
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
+
+
+def _without_empty_rows(lines: Sequence[str]) -> list[str]:
+    """Lines without numbers that count on and stand alone, as those of the empty rows of a form."""
+    counts = [int(line) if _COUNT.fullmatch(line) else None for line in lines]
+    around = zip_longest([None, *counts], counts, counts[1:])
+    is_counted = [each is not None and (each - 1 == before or each + 1 == after) for before, each, after in around]
+    return [line for line, counted in zip(lines, is_counted, strict=False) if not counted]
 
 
 def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
