@@ -890,6 +890,12 @@ def test_what_holds_where_the_condition_does_not_comes_behind() -> None:
     assert "100％" in first.text
 
 
+def test_rows_that_differ_in_little_are_each_said_where_several_are_asked_for() -> None:
+    rows = "\n".join(f"土台部品{number} | base_part{number}.stl | 3Dプリンタによる出力" for number in range(1, 7))
+    said = quoted("部品表の部品のうち3Dプリンタで出力するものをすべて", f"部品 | 型番 | 備考\n{rows}\n電池 | AA | 購入")
+    assert sum("3Dプリンタ" in each.text for each in said) == 6
+
+
 def test_the_numbers_of_empty_rows_are_not_said() -> None:
     table = "改訂履歴\n項番 | 改訂日 | 改訂内容\n1 | 2020-06-19 | 新規作成\n2 | 2020-06-26 | 表の削除\n3\n4\n5"
     (history,) = (each for each in statements(table) if each.kind is StatementKind.LIST)

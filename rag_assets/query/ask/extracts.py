@@ -54,9 +54,10 @@ NEAREST = {
 }
 
 _MOST = 4  # statements
+_MOST_OF_SEVERAL = 8  # where several things are asked for
 _MOST_NEAR = 2  # of those that are only near to the question
 _CHARS = 320  # of all that is said to a question for one thing
-_MANY_CHARS = 560  # for several
+_MANY_CHARS = 800  # for several
 _TIED = 0.97  # of the best score, from which another statement may be said beyond that
 _TIED_CHARS = 240
 _SHORT_CHARS = 80  # of a sentence that is said with the next one
@@ -219,8 +220,9 @@ def extracts(
         )
         nearest = [each for each in candidates if each.source is candidates[0].source]
         stored += answers
-        most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
         is_sure = bool(ranked) and sureness[-1] >= _SURE
+        most = _MOST_NEAR if not is_sure else _MOST_OF_SEVERAL if asked.wanted.several else _MOST
+        most -= len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if is_sure else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
         if best and len(asks) < 2:
@@ -388,16 +390,20 @@ def _best_candidates(
             continue
         sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
         length = len(_text(each.statement, asked))
-        new = sibling or not any(
-            len(each.own & other.own) >= _SAME * len(each.own)
-            or (not asked.wanted.several and other.statement.text in each.statement.text)
-            for other in said
-        )
+        new = sibling or not any(_repeats(each, other, several=asked.wanted.several) for other in said)
         tied = score >= _TIED * ranked[0][0]
         if not said or (new and length <= (_MANY_CHARS if sibling else room + _TIED_CHARS * tied)):
             said.append(each)
             room -= length
     return said
+
+
+def _repeats(candidate: _Candidate, said: _Candidate, *, several: bool) -> bool:
+    """Whether a candidate says nothing new; of several things asked for, rows of one table are each a thing."""
+    if several and candidate.statement.kind is said.statement.kind is StatementKind.ROW:
+        return candidate.statement.text == said.statement.text
+    alike = len(candidate.own & said.own) >= _SAME * len(candidate.own)
+    return alike or (not several and said.statement.text in candidate.statement.text)
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
