@@ -7,7 +7,7 @@
   most with the question; for some questions the answer is left out;
 - WikiTableQuestions (`--tables FOLDER`): rows of a table, of which one has the answer and is named in the question;
 - indexed collections with their question sets (`--questions NAME=HOME,FILE`): the statements that `ask` would read; one
-  that holds the answer in another document than the evidence counts neither as right nor as wrong.
+  that holds the answer in another document than the evidence, where one of that is read, too, is left out.
 
 `train` learns low-rank changes of multilingual-e5-small from all but the last, in two rounds, then goes on with the
 collections, each third of them left out in turn, and last with all; it prints how often the first statement of those
@@ -22,6 +22,7 @@ import json
 import random
 import re
 import time
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -206,7 +207,8 @@ def collection(pack: Pack, name: str, home: Path, questions: Path) -> None:
     for question in read_questions(questions):
         recorder.read.clear()
         base.ask(question.text, history=[Turn(each) for each in question.history])
-        evidence = tuple(PurePath(each.document).stem[:40] for each in question.evidence)
+        stems = [unicodedata.normalize("NFC", PurePath(each.document).stem) for each in question.evidence]
+        evidence = tuple(f"{stem} "[:60] for stem in stems)
         for text, statements in recorder.read:
             shares = [share_held(each.text, question) if question.answer_contains else 0.0 for each in statements]
             there = [each.place.startswith(evidence) for each in statements]
@@ -330,7 +332,8 @@ class Trainer:
         right = []
         for group in groups:
             rows = np.arange(self.examples.bounds[group], self.examples.bounds[group + 1])
-            labels = np.abs(self.examples.labels[rows])
+            rows = rows[self.examples.labels[rows] != ELSEWHERE]
+            labels = self.examples.labels[rows]
             if len(rows) and labels.max() >= 1:
                 with self.torch.no_grad():
                     right.append(labels[int(self.scores(rows.tolist()).argmax())] >= 1)

@@ -642,7 +642,10 @@ def test_empty_cells_keep_their_place() -> None:
 
 
 def test_words_of_the_question_that_stand_where_its_document_begins_are_no_doubt() -> None:
-    question, passage = "下水熱利用可能性簡易検討ツール取扱説明書の灯油の係数の初期値", source("灯油の係数を入力する。")
+    question, passage = (
+        "下水熱利用可能性簡易検討ツール取扱説明書に書いてある灯油の初期値",
+        source("係数は灯油が 2.49、軽油が 2.58 である。"),
+    )
     begun = replace(passage, beginning="下水熱利用可能性簡易検討ツール\n取扱説明書")
     assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
 
@@ -896,12 +899,30 @@ def test_rows_that_differ_in_little_are_each_said_where_several_are_asked_for() 
     assert sum("3Dプリンタ" in each.text for each in said) == 6
 
 
+def test_of_several_things_rows_of_one_text_in_two_groups_are_two() -> None:
+    table = (
+        "支店 | 窓口 | 時刻 | 担当\n東京支店 |  |  | \n | 受付 | 10時 | 佐藤\n大阪支店 |  |  | \n | 受付 | 10時 | 佐藤"
+    )
+    said = quoted("受付を佐藤が10時にする支店をすべて", table)
+    assert {each.text.split(" | ")[0] for each in said if "佐藤" in each.text} >= {"東京支店", "大阪支店"}
+
+
+def test_what_many_documents_say_nearly_alike_is_not_all_said() -> None:
+    rules = [
+        f"手数料は{number}円とし、窓口で現金により納めるものとする。" + "納めた手数料は返さない。"
+        for number in range(100, 109)
+    ]
+    sources = [source(text * 3, number, f"規程{number}.docx") for number, text in enumerate(rules, 1)]
+    said, _ = extracts([Ask("手数料を定めた規程をすべて")], sources)
+    assert sum(len(each.text) for each in said) <= 1_200
+
+
 def test_the_numbers_of_empty_rows_are_not_said() -> None:
     table = "改訂履歴\n項番 | 改訂日 | 改訂内容\n1 | 2020-06-19 | 新規作成\n2 | 2020-06-26 | 表の削除\n3\n4\n5"
     (history,) = (each for each in statements(table) if each.kind is StatementKind.LIST)
     assert history.lines[-1] == "2 | 2020-06-26 | 表の削除"
-    years = "対象の年度\n2018\n2019\n2020"
-    assert [each.lines for each in statements(years)] == [tuple(years.split("\n"))]
+    for numbers in ("対象の年度\n2018\n2019\n2020", "工事の対象の階\n1\n2\n3", "受付の人数と案内の人数\n12\n13"):
+        assert [each.lines for each in statements(numbers)] == [tuple(numbers.split("\n"))]
 
 
 def test_only_neighbours_are_said_together() -> None:

@@ -58,6 +58,8 @@ _MOST_OF_SEVERAL = 8  # where several things are asked for
 _MOST_NEAR = 2  # of those that are only near to the question
 _CHARS = 320  # of all that is said to a question for one thing
 _MANY_CHARS = 800  # for several
+_PARTS_CHARS = 560  # for the parts of a question that ask for one thing each
+_MOST_ANSWER_CHARS = 1_100  # with what other documents say in nearly the same words
 _TIED = 0.97  # of the best score, from which another statement may be said beyond that
 _TIED_CHARS = 240
 _SHORT_CHARS = 80  # of a sentence that is said with the next one
@@ -221,7 +223,8 @@ def extracts(
         nearest = [each for each in candidates if each.source is candidates[0].source]
         stored += answers
         is_sure = bool(ranked) and sureness[-1] >= _SURE
-        most = _MOST_NEAR if not is_sure else _MOST_OF_SEVERAL if asked.wanted.several else _MOST
+        of_several = max(_MOST, _MOST_OF_SEVERAL // len(asks))
+        most = _MOST_NEAR if not is_sure else of_several if asked.wanted.several else _MOST
         most -= len(answers)
         listed_rows = _rows_listed(asked, ranked[0][1], candidates) if is_sure else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
@@ -382,7 +385,8 @@ def _best_candidates(
     What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
     """
     said: list[_Candidate] = []
-    room = _MANY_CHARS // parts if asked.wanted.several or parts > 1 else _CHARS
+    room = (_MANY_CHARS if asked.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
+    left = _MOST_ANSWER_CHARS
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
@@ -392,18 +396,21 @@ def _best_candidates(
         length = len(_text(each.statement, asked))
         new = sibling or not any(_repeats(each, other, several=asked.wanted.several) for other in said)
         tied = score >= _TIED * ranked[0][0]
-        if not said or (new and length <= (_MANY_CHARS if sibling else room + _TIED_CHARS * tied)):
+        if not said or (new and length <= (left if sibling else room + _TIED_CHARS * tied)):
             said.append(each)
             room -= length
+            left -= length
     return said
 
 
 def _repeats(candidate: _Candidate, said: _Candidate, *, several: bool) -> bool:
-    """Whether a candidate says nothing new; of several things asked for, rows of one table are each a thing."""
-    if several and candidate.statement.kind is said.statement.kind is StatementKind.ROW:
-        return candidate.statement.text == said.statement.text
+    """Whether a candidate says nothing new; of several things asked for, each row of a table is one."""
+    own, other = candidate.statement, said.statement
+    headers = [[header for header, _ in each.cells] for each in (own, other)]
+    if several and headers[0] and headers[0] == headers[1] and candidate.source.page_id == said.source.page_id:
+        return (own.group, own.text) == (other.group, other.text)
     alike = len(candidate.own & said.own) >= _SAME * len(candidate.own)
-    return alike or (not several and said.statement.text in candidate.statement.text)
+    return alike or (not several and other.text in own.text)
 
 
 def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -442,7 +449,8 @@ def _completed(candidate: _Candidate) -> _Candidate:
 
 
 def _is_said_by(first: _Candidate, other: _Candidate) -> bool:
-    return other.source.document_id == first.source.document_id and other.statement.text in first.statement.text
+    is_there = (other.source.document_id, other.statement.group) == (first.source.document_id, first.statement.group)
+    return is_there and other.statement.text in first.statement.text
 
 
 def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:

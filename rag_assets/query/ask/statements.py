@@ -106,7 +106,8 @@ _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
 _DIGITS = re.compile(r"\d+")
-_COUNT = re.compile(r"[0-9]{1,3}")  # of a row
+_COUNT = re.compile(r"\d{1,3}")  # of a row
+_COUNTED_ROW = re.compile(r"(\d{1,3}) \| ")
 _KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -449,12 +450,13 @@ class _StatementReader:
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
 
 
-def _without_empty_rows(lines: Sequence[str]) -> list[str]:
-    """Lines without numbers that count on and stand alone, as those of the empty rows of a form."""
-    counts = [int(line) if _COUNT.fullmatch(line) else None for line in lines]
-    around = zip_longest([None, *counts], counts, counts[1:])
-    is_counted = [each is not None and (each - 1 == before or each + 1 == after) for before, each, after in around]
-    return [line for line, counted in zip(lines, is_counted, strict=False) if not counted]
+def _without_empty_rows(lines: Sequence[str]) -> Sequence[str]:
+    """Lines without the numbers at their end that count on from the row above, as those of a form's empty rows do."""
+    end = next((place for place in range(len(lines), 0, -1) if not _COUNT.fullmatch(lines[place - 1])), 0)
+    row = _COUNTED_ROW.match(lines[end - 1]) if end else None
+    counts = [int(line) for line in lines[end:]]
+    is_counted = row is not None and counts == [int(row[1]) + at for at in range(1, len(counts) + 1)]
+    return lines[:end] if is_counted else lines
 
 
 def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
