@@ -21,7 +21,6 @@ import argparse
 import json
 import random
 import re
-import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,21 +30,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.low_rank import LowRankModel
 from rag_assets.contracts.ports import PlacedStatement, Turn
 from rag_assets.models.embedding.answer_scorer import input_ids
-from rag_assets.models.embedding.e5_export import BLOCKWISE
-from rag_assets.models.embedding.e5_weights import Adapter, E5Weights, installed_path, read_weights, write_adapter
+from rag_assets.models.embedding.e5_weights import write_adapter
 
 CANDIDATES = 10  # of a question of SQuAD
 READ, LEARNED = 28, 20  # of a question of a collection, and of these in training; `ask` reads fewer
 ELSEWHERE = -1.0  # label of a statement that holds the answer, but of another document than the evidence
 MERGED, LEFT_OUT, WITHOUT_CONTEXT = 0.3, 0.22, 0.3  # shares of questions, and of sentences
-RANK = 32
 ROUNDS = ((1e-3, 1.0, 64), (6e-4, 1.0, 96))  # rate, epochs and batch
 TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, REPLAYED = 3e-4, 2.0, 24, 600
 FOLDS = 3
 PARTIAL = 0.3  # weight of a question whose statements hold but a part of the answer
-DROPOUT, DECAY = 0.1, 0.01
+DROPOUT = 0.1
 _END = re.compile(r"(?<=[。！？])(?![」』）)])|\n+|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 
 Labelled = tuple[PlacedStatement, float]
@@ -261,71 +259,25 @@ class Examples:
 
 
 class Trainer:
-    """Trains low-rank changes and a head on the weights of the embedder, which stay as they are."""
+    """Trains the scorer: low-rank changes of the model, and a head."""
 
     def __init__(self, examples: Examples, seed: int = 0) -> None:
-        import importlib
-
-        self.torch: Any = importlib.import_module("torch")
-        self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
-        self.examples, self.chance = examples, np.random.default_rng(seed)
-        self.torch.manual_seed(seed)
-        weights: E5Weights = read_weights(installed_path())
-        self.shape, self.epsilon = weights, weights.epsilon
-        self.fixed = {
-            name: self._tensor(weights.vector(name)) for name, entry in weights.entries.items() if entry.kind == 0
-        }
-        names = [f"l{layer}.{part}" for layer in range(weights.layers) for part in ("q", "k", "v", "ao", "fi", "fo")]
-        columns = {name: weights.feed_forward if name.endswith("fo") else weights.hidden for name in names}
-        self.fixed |= {
-            f"{name}.w": self._tensor(weights.matrix(f"{name}.w", columns[name]).dequantized()) for name in names
-        }
-        self.words = self._tensor(weights.matrix("emb.word", weights.hidden).dequantized())
-        self.learned: dict[str, Any] = {"head": self.torch.randn(weights.hidden) * 0.02, "bias": self.torch.zeros(1)}
-        for name in set(names) - BLOCKWISE:
-            self.learned[f"{name}.down"] = self.torch.randn(RANK, columns[name]) / columns[name] ** 0.5
-            self.learned[f"{name}.up"] = self.torch.zeros(len(self.fixed[f"{name}.w"]), RANK)
-        self.learned = {name: each.to(self.device).requires_grad_() for name, each in sorted(self.learned.items())}
+        self.model, self.examples = LowRankModel(seed, head=True), examples
 
     def scores(self, rows: Sequence[int], drop: float = 0.0) -> Any:
         """Scores of rows, a tensor of shape `(len(rows),)`."""
-        torch, sequences = self.torch, [self.examples.sequence(row) for row in rows]
-        order = np.argsort([len(each) for each in sequences], kind="stable")
-        parts = [part for part in (order[: len(order) * 2 // 3], order[len(order) * 2 // 3 :]) if len(part)]
-        scored = []
-        for part in parts:
-            lengths = torch.tensor([len(sequences[each]) for each in part], device=self.device)
-            ids = np.zeros((len(part), int(lengths.max())), np.int64)
-            for row, each in enumerate(part):
-                ids[row, : len(sequences[each])] = sequences[each]
-            mask = torch.arange(ids.shape[1], device=self.device)[None] < lengths[:, None]
-            with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
-                scored.append(self._forward(torch.from_numpy(ids).to(self.device), mask, drop))
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return torch.cat(scored).float()[torch.from_numpy(places).to(self.device)]
+        means = self.model.means([self.examples.sequence(row) for row in rows], drop)
+        kept = self.model.torch.nn.functional.dropout(means, drop)
+        return kept @ self.model.learned["head"] + self.model.learned["bias"]
 
     def fit(self, groups: Sequence[int], rate: float, epochs: float, batch: int, most: int) -> None:
         """Learn from groups: softmax over the statements of each and a score of 0 for none."""
-        torch, learned = self.torch, list(self.learned.values())
-        optimizer = torch.optim.AdamW(learned, lr=rate, weight_decay=DECAY, betas=(0.9, 0.98))
-        steps, began = max(1, int(len(groups) * epochs / batch)), time.monotonic()
-        order: list[int] = []
-        for step in range(steps):
-            if len(order) < batch:
-                order += self.chance.permutation(np.array(groups)).tolist()
-            taken, order = order[:batch], order[batch:]
-            factor = min(1.0, (step + 1) / max(1.0, 0.06 * steps)) * max(0.03, 1 - step / steps)
-            for group in optimizer.param_groups:
-                group["lr"] = rate * factor
-            rows = [self.examples.rows(group, most, self.chance) for group in taken]
-            loss = self._loss(self.scores(np.concatenate(rows).tolist(), DROPOUT), rows)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(learned, 1.0)
-            optimizer.step()
-            if step % 50 == 0:
-                print(f"step {step} of {steps}, loss {loss.item():.3f}, {time.monotonic() - began:.0f} s", flush=True)
+
+        def loss_of(taken: list[int]) -> Any:
+            rows = [self.examples.rows(group, most, self.model.chance) for group in taken]
+            return self._loss(self.scores(np.concatenate(rows).tolist(), DROPOUT), rows)
+
+        self.model.fit(groups, rate, epochs, batch, loss_of)
 
     def first_answers(self, groups: Sequence[int]) -> float:
         """Share of the groups that have an answer whose best statement is one."""
@@ -335,70 +287,22 @@ class Trainer:
             rows = rows[self.examples.labels[rows] != ELSEWHERE]
             labels = self.examples.labels[rows]
             if len(rows) and labels.max() >= 1:
-                with self.torch.no_grad():
+                with self.model.torch.no_grad():
                     right.append(labels[int(self.scores(rows.tolist()).argmax())] >= 1)
         return float(np.mean(right)) if right else float("nan")
 
-    def adapter(self) -> Adapter:
-        """What was learned."""
-        arrays = {name: each.detach().cpu().numpy().astype(np.float32) for name, each in self.learned.items()}
-        names = [name.removesuffix(".up") for name in arrays if name.endswith(".up")]
-        products = {name: (arrays[f"{name}.up"], arrays[f"{name}.down"]) for name in names}
-        return Adapter(products, arrays["head"], arrays["bias"])
-
-    def state(self) -> dict[str, Any]:
-        return {name: each.detach().clone() for name, each in self.learned.items()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        with self.torch.no_grad():
-            for name, each in self.learned.items():
-                each.copy_(state[name])
-
     def _loss(self, scores: Any, groups: Sequence[NDArray[np.int64]]) -> Any:
-        torch = self.torch
+        torch = self.model.torch
         losses, at = [], 0
         for rows in groups:
             labels = self.examples.labels[rows]
             own, at = scores[at : at + len(rows)], at + len(rows)
             every = torch.logsumexp(torch.cat([own, own.new_zeros(1)]), 0)
             best = labels.max()
-            held = torch.from_numpy(labels >= best).to(self.device)
+            held = torch.from_numpy(labels >= best).to(scores.device)
             right = torch.logsumexp(own[held], 0) if best > 0 else 0.0
             losses.append((every - right) * (1.0 if best in (0, 1) else PARTIAL))
         return torch.stack(losses).mean()
-
-    def _forward(self, ids: Any, mask: Any, drop: float) -> Any:
-        functional, shape, fixed = self.torch.nn.functional, self.shape, self.fixed
-        positions = fixed["emb.pos"].view(-1, shape.hidden) + fixed["emb.type"].view(-1, shape.hidden)[0]
-        state = self._normalized(self.words[ids] + positions[: ids.shape[1]], "emb.ln")
-        heads = (*ids.shape, shape.heads, shape.hidden // shape.heads)
-        for layer in range(shape.layers):
-            name = f"l{layer}."
-            q, k, v = (self._product(f"{name}{part}", state).view(heads).transpose(1, 2) for part in "qkv")
-            mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
-            mixed = mixed.transpose(1, 2).reshape(*ids.shape, shape.hidden)
-            attended = functional.dropout(self._product(f"{name}ao", mixed), drop)
-            state = self._normalized(state + attended, f"{name}aln")
-            inner = functional.gelu(self._product(f"{name}fi", state))
-            state = self._normalized(state + functional.dropout(self._product(f"{name}fo", inner), drop), f"{name}oln")
-        weight = mask[..., None].float()
-        mean = (state * weight).sum(1) / weight.sum(1)
-        return functional.dropout(mean, drop) @ self.learned["head"] + self.learned["bias"]
-
-    def _product(self, name: str, state: Any) -> Any:
-        linear = self.torch.nn.functional.linear
-        product = linear(state, self.fixed[f"{name}.w"], self.fixed[f"{name}.b"])
-        if name in BLOCKWISE:
-            return product
-        return product + linear(linear(state, self.learned[f"{name}.down"]), self.learned[f"{name}.up"])
-
-    def _normalized(self, state: Any, name: str) -> Any:
-        size = (self.shape.hidden,)
-        norm = self.torch.nn.functional.layer_norm
-        return norm(state.float(), size, self.fixed[f"{name}.w"], self.fixed[f"{name}.b"], self.epsilon)
-
-    def _tensor(self, values: NDArray[np.float32]) -> Any:
-        return self.torch.tensor(np.asarray(values, np.float32), device=self.device)
 
 
 def train(pack: Path, output: Path, limit: int) -> None:
@@ -418,16 +322,16 @@ def train(pack: Path, output: Path, limit: int) -> None:
     public = [group for name, groups in by_name.items() if name not in own for group in groups]
     for rate, epochs, batch in ROUNDS:
         trainer.fit(public, rate, epochs, batch, CANDIDATES)
-    state = trainer.state()
-    replayed = trainer.chance.permutation(np.array(public))[:REPLAYED].tolist()
+    state = trainer.model.state()
+    replayed = trainer.model.chance.permutation(np.array(public))[:REPLAYED].tolist()
     names = list(own)
     for left_out in (*(names[at::FOLDS] for at in range(min(FOLDS, len(names)))), []):
-        trainer.restore(state)
+        trainer.model.restore(state)
         learned = [group for name, groups in own.items() if name not in left_out for group in groups]
         trainer.fit([*learned, *replayed], TUNING_RATE, TUNING_EPOCHS, TUNING_BATCH, LEARNED)
         for name in left_out:
             print(f"{name}, left out: the first statement answers {trainer.first_answers(own[name]):.3f}", flush=True)
-    write_adapter(output, trainer.adapter())
+    write_adapter(output, trainer.model.adapter())
 
 
 def gather(arguments: argparse.Namespace) -> None:

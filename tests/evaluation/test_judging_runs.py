@@ -36,7 +36,7 @@ from rag_assets.text.language import detect_language
 QUESTIONS = (
     Question("returns", "What is the return policy?", "en", "rule", answer_contains=(("30 days",),)),
     Question("duplicate", "顧客登録で顧客名が重複したときのHTTPステータスコードは？", "ja", "rule"),
-    Question("digits", "住所の項目の桁数", "ja", "list"),
+    Question("items", "電話番号の項目", "ja", "list"),
     Question("weather", "明日の大阪の天気予報は？", "ja", "unanswerable", answerable=False),
 )
 TWO_PAIRS = [each for each in labelled_pairs() if each.id in {"en06", "ja01"}]

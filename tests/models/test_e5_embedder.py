@@ -20,7 +20,7 @@ import pytest
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding import embedders
-from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
+from rag_assets.models.embedding.e5_weights import Adapter, Precision, installed_path, read_weights, write_adapter
 from rag_assets.models.embedding.embedders import (
     E5Embedder,
     ExportedFiles,
@@ -127,21 +127,43 @@ def test_the_full_width_tilde_is_a_piece_of_its_own(embedder: E5Embedder) -> Non
     assert first != second
 
 
-@pytest.mark.parametrize("kind", list(EmbeddingKind))
-def test_vectors_are_near_those_of_the_engine(kind: EmbeddingKind, embedder: E5Embedder, engine: Any) -> None:
+@pytest.fixture
+def no_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights as the engine has them."""
+    write_adapter(tmp_path / "none.npz", Adapter({}))
+    monkeypatch.setattr(embedders, "_RETRIEVAL", tmp_path / "none.npz")
+
+
+@pytest.mark.usefixtures("no_adapter")
+def test_without_the_adapter_vectors_are_near_those_of_the_engine(tmp_path: Path, engine: Any) -> None:
+    plain = E5Embedder(tmp_path / "models")
     texts = [*PASSAGES, *QUERIES]
-    expected = np.stack([engine.encode(text, kind is EmbeddingKind.QUERY) for text in texts])
-    cosines = np.sum(embedder.embed(texts, kind) * expected, axis=1)
-    assert cosines.min() >= 0.98
-    assert np.median(cosines) >= 0.99
+    for kind in EmbeddingKind:
+        expected = np.stack([engine.encode(text, kind is EmbeddingKind.QUERY) for text in texts])
+        cosines = np.sum(plain.embed(texts, kind) * expected, axis=1)
+        assert cosines.min() >= 0.98
+        assert np.median(cosines) >= 0.99
 
 
+@pytest.mark.usefixtures("no_adapter")
 def test_float32_vectors_are_nearer(tmp_path: Path, embedder: E5Embedder, engine: Any) -> None:
     exact = E5Embedder(tmp_path, precision=Precision.FLOAT32)
     expected = engine.passage(PASSAGES)
     cosines = np.sum(exact.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1)
     assert cosines.min() >= 0.9995
     assert exact.name != embedder.name
+
+
+def test_the_adapter_leaves_vectors_of_passages_near(embedder: E5Embedder, engine: Any) -> None:
+    cosines = np.sum(embedder.embed(PASSAGES, EmbeddingKind.PASSAGE) * engine.passage(PASSAGES), axis=1)
+    assert cosines.min() >= 0.9
+
+
+def test_a_damaged_adapter_of_the_embedder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "retrieval.npz").write_bytes(b"no adapter")
+    monkeypatch.setattr(embedders, "_RETRIEVAL", tmp_path / "retrieval.npz")
+    with pytest.raises(ModelError, match=r"retrieval\.npz: not a readable adapter"):
+        E5Embedder(tmp_path / "models").count_tokens(["x"])
 
 
 def test_prefixes_set_queries_and_passages_apart(embedder: E5Embedder) -> None:

@@ -377,12 +377,14 @@ def test_learned_weights_that_win_are_adopted_by_the_line_that_is_printed(
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     rows = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
-    assert rows["learned weights"][4] == "1.000"
+    assert float(rows["learned weights"][4]) > 0.95
     assert rows["auto (default)"][4] == "0.000"
     assert "learned trees: not tried: 22 questions teach none that are surely better" in result.stderr
     assert re.findall(r"asking questions: (\d+ of \d+)", result.stderr)[:2] == ["32 of 32", "56 of 56"]
     assert "winner: learned weights" in result.stdout
-    assert "R@5 on questions held out, winner less default: +1.000" in result.stdout
+    gained = re.search(r"R@5 on questions held out, winner less default: \+(\S+)", result.stdout)
+    assert gained is not None
+    assert float(gained[1]) > 0.9
     adopting = result.stdout.partition("nothing was adopted; to adopt it: rag-assets ")[2]
     arguments = shlex.split(adopting, comments=True)
     assert arguments == [*command[:2], "train", "ranking", command[3]]

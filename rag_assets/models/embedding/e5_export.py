@@ -47,8 +47,8 @@ def export_model(weights: E5Weights, path: Path, precision: Precision, adapter: 
     """Write the ONNX model, or raise a `ModelError` where a tensor is missing from the weights.
 
     Its input is `input_ids`, int64 of shape `(1, tokens)`, special tokens included. Its output is `vector`, float32 of
-    shape `(1, hidden)` and unit length: the mean over the last layer's tokens; with an adapter it is `score`, float32
-    of shape `(1, 1)`, the adapter's linear map of that mean.
+    shape `(1, hidden)` and unit length: the mean over the last layer's tokens; with an adapter that has a head it is
+    `score`, float32 of shape `(1, 1)`, the head's linear map of that mean.
     """
     if adapter is not None and (wrong := [name for name in adapter.products if f"{name}.w" not in weights.entries]):
         raise ModelError(f"adapter: the model has no matrices named {', '.join(wrong[:3])}")
@@ -58,10 +58,10 @@ def export_model(weights: E5Weights, path: Path, precision: Precision, adapter: 
         state = graph.layer(f"l{layer}.", state)
     axis = graph.constant("token_axis", np.array([1], np.int64))
     mean = graph.node("ReduceMean", [state, axis], "mean", keepdims=0)
-    if adapter is None:
+    if adapter is None or adapter.head is None:
         output, columns = graph.node("LpNormalization", [mean], "vector", axis=1, p=2), weights.hidden
     else:
-        head = [graph.constant("head", adapter.head[:, None]), graph.constant("head_bias", adapter.bias)]
+        head = [graph.constant("head", adapter.head[0][:, None]), graph.constant("head_bias", adapter.head[1])]
         output, columns = graph.node("Gemm", [mean, *head], "score"), 1
     onnx_graph = helper.make_graph(
         graph.nodes,

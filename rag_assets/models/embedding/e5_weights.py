@@ -124,20 +124,19 @@ class E5Weights:
 
 @dataclass(frozen=True)
 class Adapter:
-    """What training changed of the weights, as low-rank products, and a linear map of the mean vector to one number.
+    """What training changed of the weights, as low-rank products; where one number is what the model is to give, also a
+    linear map of the mean vector to it.
 
     Reference: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2021.
 
     Attributes:
         products: By the name of a matrix of shape `(rows, columns)`, float32 arrays of shapes `(rows, rank)` and
             `(rank, columns)`, whose product is added to it.
-        head: float32 array of shape `(hidden,)`.
-        bias: float32 array of shape `(1,)`.
+        head: The map, float32 arrays of shapes `(hidden,)` and `(1,)`; None where the mean vector is the output.
     """
 
     products: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
-    head: NDArray[np.float32]
-    bias: NDArray[np.float32]
+    head: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def change(self, name: str) -> NDArray[np.float32] | None:
         """What is added to a matrix; None for nothing."""
@@ -202,7 +201,7 @@ def read_weights(path: Path) -> E5Weights:
 
 def read_adapter(path: Path) -> Adapter:
     """Read an adapter: an `.npz` of int8 arrays `NAME.up` and `NAME.down`, with a float32 scale for each of their rows
-    (`NAME.up.scales`), and of float32 arrays `head` and `bias`.
+    (`NAME.up.scales`), and, where it has a head, of float32 arrays `head` and `bias`.
 
     Raises:
         ModelError: The file is missing, damaged or of another layout.
@@ -214,14 +213,16 @@ def read_adapter(path: Path) -> Adapter:
             }
         names = [name.removesuffix(".up") for name in arrays if name.endswith(".up")]
         products = {name: (arrays[f"{name}.up"], arrays[f"{name}.down"]) for name in names}
-        return Adapter(products, arrays["head"], arrays["bias"])
+        return Adapter(products, (arrays["head"], arrays["bias"]) if "head" in arrays else None)
     except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise ModelError(f"{path}: not a readable adapter: {error}") from error
 
 
 def write_adapter(path: Path, adapter: Adapter) -> None:
     """Write an adapter as `read_adapter` reads it."""
-    arrays: dict[str, NDArray[np.generic]] = {"head": adapter.head, "bias": adapter.bias}
+    arrays: dict[str, NDArray[np.generic]] = {}
+    if adapter.head is not None:
+        arrays["head"], arrays["bias"] = adapter.head
     for name, product in adapter.products.items():
         for part, matrix in zip(("up", "down"), product, strict=True):
             scales = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(np.float32).tiny) / 127

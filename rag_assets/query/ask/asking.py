@@ -258,7 +258,8 @@ class Asking:
         if asked is None:
             return None
         began = time.perf_counter()
-        found = {hit.document_id: hit for hit in reversed(retrieval.hits[:_TABLES_OF]) if _CELL in hit.text}
+        first = reversed(retrieval.hits[:_TABLES_OF])
+        found = {hit.document_id: hit for hit in first if _CELL in hit.text or hit.citation.cell_range}
         tables, unread = self._tables(found)
         selected = [(page, selection) for page, table in tables if (selection := asked.select(table)) is not None]
         named = [each for each in selected if asked.names(each[0].name)]

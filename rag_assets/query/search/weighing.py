@@ -3,10 +3,10 @@
 | signal | of | passages | pages | documents |
 | --- | --- | --- | --- | --- |
 | words | BM25 of the passage, with title and headings; identifiers weigh most | 1 | 1 | 1 |
-| meaning | cosine of the passage | 0.7 | 0.5 | 0.5 |
+| meaning | cosine of the passage | 1.25 | 1 | 1 |
 | page | the two above, of all passages of its page | | 0.3 | |
-| names | words of the document's path, rare ones most | | | 0.5 |
-| summary | cosine of the page's summary | 0.5 | | 0.3 |
+| names | words of the document's path, rare ones most | | | 0.75 |
+| summary | cosine of the page's summary | 0.5 | | 0.5 |
 | coverage | words of the query that the passage and its place hold | 1 | | |
 | graph | place in a walk over the entity graph, times `walk_worth` of the query | 1.5 | 2 | 2.7 |
 
