@@ -285,7 +285,7 @@ class GraphSettings(_Section):
         None,
         description="CSV file `name,merge_into` of names that are one; an empty second column keeps a name apart.",
     )
-    merge_similarity: float = Field(0.9, ge=0, le=1, description="Cosine of two names from which they may be one.")
+    merge_similarity: float = Field(0.85, ge=0, le=1, description="Cosine of two names from which they may be one.")
     merge_questions: int = Field(
         1000, ge=0, description="Pairs of names that a language model is asked about, at most."
     )

@@ -11,7 +11,8 @@ from e5_folder import write_e5_folder
 
 from rag_assets.cli import main
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.embedding.e5_weights import Precision
+from rag_assets.models.embedding import embedders
+from rag_assets.models.embedding.e5_weights import Adapter, Precision, write_adapter
 from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 
@@ -38,8 +39,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_vectors_are_those_of_the_model(folder: Path, tmp_path: Path) -> None:
-    """Against the same weights in float32 by ONNX, prefixes included."""
+def test_vectors_are_those_of_the_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the same weights in float32 by ONNX, without the adapter, prefixes included."""
+    write_adapter(tmp_path / "none.npz", Adapter({}))
+    monkeypatch.setattr(embedders, "_RETRIEVAL", tmp_path / "none.npz")
     embedder = SentenceTransformersEmbedder(str(folder), threads=1)
     reference = E5Embedder(tmp_path, threads=1, precision=Precision.FLOAT32)
     assert embedder.count_tokens(TEXTS) == reference.count_tokens(TEXTS)

@@ -146,17 +146,37 @@ def test_without_the_adapter_vectors_are_near_those_of_the_engine(tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_adapter")
-def test_float32_vectors_are_nearer(tmp_path: Path, embedder: E5Embedder, engine: Any) -> None:
-    exact = E5Embedder(tmp_path, precision=Precision.FLOAT32)
+def test_float32_vectors_are_nearer(tmp_path: Path, engine: Any) -> None:
+    exact, int8 = (E5Embedder(tmp_path, precision=each) for each in (Precision.FLOAT32, Precision.INT8))
     expected = engine.passage(PASSAGES)
     cosines = np.sum(exact.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1)
     assert cosines.min() >= 0.9995
-    assert exact.name != embedder.name
+    assert exact.name != int8.name
+    assert np.mean(cosines) > np.sum(int8.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1).mean()
 
 
 def test_the_adapter_leaves_vectors_of_passages_near(embedder: E5Embedder, engine: Any) -> None:
     cosines = np.sum(embedder.embed(PASSAGES, EmbeddingKind.PASSAGE) * engine.passage(PASSAGES), axis=1)
     assert cosines.min() >= 0.9
+    asked = np.stack([engine.encode(text, True) for text in QUERIES])
+    assert np.sum(embedder.embed(QUERIES, EmbeddingKind.QUERY) * asked, axis=1).max() < 0.9
+
+
+def test_an_adapter_is_part_of_the_name(
+    embedder: E5Embedder, cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = embedder.name
+    write_adapter(tmp_path / "other.npz", Adapter({}))
+    monkeypatch.setattr(embedders, "_RETRIEVAL", tmp_path / "other.npz")
+    other = E5Embedder(cache_folder).name
+    assert other != own
+    assert other.rpartition("-")[0] == own.rpartition("-")[0]
+
+
+def test_an_adapter_for_scores_is_none_for_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedders, "_RETRIEVAL", embedders._ANSWERS)
+    with pytest.raises(ModelError, match="without a head"):
+        E5Embedder(tmp_path / "models").count_tokens(["x"])
 
 
 def test_a_damaged_adapter_of_the_embedder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

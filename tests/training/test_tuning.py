@@ -384,7 +384,7 @@ def test_learned_weights_that_win_are_adopted_by_the_line_that_is_printed(
     assert "winner: learned weights" in result.stdout
     gained = re.search(r"R@5 on questions held out, winner less default: \+(\S+)", result.stdout)
     assert gained is not None
-    assert float(gained[1]) > 0.9
+    assert float(gained[1]) > 0.8
     adopting = result.stdout.partition("nothing was adopted; to adopt it: rag-assets ")[2]
     arguments = shlex.split(adopting, comments=True)
     assert arguments == [*command[:2], "train", "ranking", command[3]]

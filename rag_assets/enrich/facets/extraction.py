@@ -3,8 +3,8 @@
 For a document `d` and a value `v` of a facet with values `V`:
 
 - `c(v)` is the cosine of the vectors of `d` (title, summary, headings, beginning) and of the value's label and
-  description, less the mean cosine of `v` with the values of all facets. Embedders such as e5 give any two texts a
-  cosine of .7 or more, and some descriptions are near everything: what counts is how much nearer than usual.
+  description, less the mean cosine of `v` with the values of all facets. Embedders may give any two texts a
+  high cosine, and some descriptions are near everything: what counts is how much nearer than usual.
 - `s(v) = c(v) - mean of c over V`.
 - `w(v)`: of each word of the value (label and terms) that the document holds, the weight of the best place that it
   stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells
@@ -38,7 +38,7 @@ from rag_assets.text.scripts import KANJI, KATAKANA
 
 METHOD = "extractive"
 
-_TEMPERATURE = 0.015
+_TEMPERATURE = 0.024
 _WORD_WEIGHT = 4.0
 _NONE_LOGIT = 1.5
 _THRESHOLDS = {"title": 0.2, "heading": 0.25, "body": 0.35}  # of what the body alone says, a third was wrong below .35

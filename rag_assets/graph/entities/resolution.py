@@ -219,7 +219,7 @@ def _cosines(
         return [None] * len(pairs)
     keys = sorted({key for pair in pairs for key in pair})
     place = {key: index for index, key in enumerate(keys)}
-    vectors = embedder.embed([names[key].name for key in keys], EmbeddingKind.QUERY)
+    vectors = embedder.embed([names[key].name for key in keys], EmbeddingKind.PASSAGE)
     first, second = (np.array([place[pair[end]] for pair in pairs], dtype=np.int64) for end in (0, 1))
     cosines: list[float] = []
     for start in range(0, len(pairs), _BLOCK):

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.models.embedding.e5_weights import (
+    Adapter,
     Precision,
     installed_path,
     installed_version,
@@ -342,7 +343,7 @@ def ensure_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
         if not files.complete():
             from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
 
-            weights, adapter = read_weights(installed_path()), read_adapter(_RETRIEVAL)
+            weights, adapter = read_weights(installed_path()), _adapter(_RETRIEVAL, has_head=False)
             files.write(
                 lambda path: export_model(weights, path, precision, adapter),
                 lambda path: export_tokenizer(weights.vocabulary, path),
@@ -375,7 +376,7 @@ def ensure_answer_files(cache_folder: Path, precision: Precision) -> ExportedFil
         if not files.complete():
             from rag_assets.models.embedding.e5_export import export_model
 
-            weights, adapter = read_weights(installed_path()), read_adapter(_ANSWERS)
+            weights, adapter = read_weights(installed_path()), _adapter(_ANSWERS, has_head=True)
             files.write(lambda path: export_model(weights, path, precision, adapter))
     return files
 
@@ -395,6 +396,14 @@ def _answer_files(cache_folder: Path, precision: Precision) -> ExportedFiles:
     stem = f"multilingual-e5-small-q4-{precision}-{installed_version()}-{EXPORT_VERSION}-answers-{_digest(_ANSWERS)}"
     path = cache_folder / stem
     return ExportedFiles((_beside(path, _MODEL),), _beside(path, _MANIFEST))
+
+
+def _adapter(path: Path, *, has_head: bool) -> Adapter:
+    """The adapter of a file, which must be for scores or for vectors."""
+    adapter = read_adapter(path)
+    if (adapter.head is not None) != has_head:
+        raise ModelError(f"{path}: expected an adapter {'with' if has_head else 'without'} a head")
+    return adapter
 
 
 def _digest(adapter: Path) -> str:

@@ -258,8 +258,8 @@ class Asking:
         if asked is None:
             return None
         began = time.perf_counter()
-        first = reversed(retrieval.hits[:_TABLES_OF])
-        found = {hit.document_id: hit for hit in first if _CELL in hit.text or hit.citation.cell_range}
+        of_tables = [hit for hit in retrieval.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
+        found = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
         tables, unread = self._tables(found)
         selected = [(page, selection) for page, table in tables if (selection := asked.select(table)) is not None]
         named = [each for each in selected if asked.names(each[0].name)]
