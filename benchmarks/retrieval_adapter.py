@@ -166,6 +166,8 @@ class Trainer:
         self._answering = np.split(stored["answering"], offsets[1:-1])
         self.by_set = {number: np.flatnonzero(self._set_of == number).tolist() for number in range(len(self.sets))}
         self.by_set = {number: questions[: limit or None] for number, questions in self.by_set.items()}
+        if not any(map(self.is_own, filter(self.by_set.get, self.by_set))):
+            raise SystemExit(f"{path}: holds no questions of collections")
         self.first = self.model.state()
         self._before, self._asked_before = self._embedded(self._passages), self._embedded(self._questions)
         self._near = {question: self._nearest(question) for each in self.by_set.values() for question in each}
@@ -176,12 +178,17 @@ class Trainer:
         self.model.fit(questions, RATE, EPOCHS, BATCH, self._loss)
 
     def found(self, number: int) -> tuple[float, float]:
-        """Share of a set's questions that one of the first five passages answers, and the mean reciprocal rank."""
+        """Share of a set's questions that one of the first five passages answers, and the mean reciprocal rank, however
+        late; nan for a set without questions.
+        """
         questions, (start, end) = self.by_set[number], self._bounds[number : number + 2].tolist()
-        vectors, asked = self._embedded(self._passages, start, end), self._embedded(self._questions)
+        if not questions:
+            return float("nan"), float("nan")
+        vectors = self._embedded(self._passages, start, end)
+        asked = self._embedded(self._questions, questions[0], questions[-1] + 1)
         ranks = []
         for question in questions:
-            scores = vectors @ asked[question]
+            scores = vectors @ asked[question - questions[0]]
             best = scores[self.model.torch.from_numpy(self._answering[question] - start).to(scores.device)].max()
             ranks.append(int((scores > best).sum()) + 1)
         return float(np.mean([rank <= 5 for rank in ranks])), float(np.mean([1 / rank for rank in ranks]))

@@ -65,7 +65,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_confidence_is_a_softmax_with_none_of_them() -> None:
-    found = confidences([0.015, 0.0, -0.015], [0.5, 0.0, 0.0])
+    found = confidences([0.024, 0.0, -0.024], [0.5, 0.0, 0.0])
     weights = [math.exp(1 + 2), math.exp(0), math.exp(-1), math.exp(1.5)]
     assert found == pytest.approx([weight / sum(weights) for weight in weights[:3]])
     assert sum(found) < 1

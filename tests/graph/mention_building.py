@@ -100,7 +100,7 @@ class LikeEverything:
         return [len(text) for text in texts]
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        assert kind is EmbeddingKind.QUERY
+        assert kind is EmbeddingKind.PASSAGE
         self.embedded += texts
         return np.full((len(texts), 4), 0.5, dtype=np.float32)
 
@@ -109,7 +109,7 @@ class LikeNothing(LikeEverything):
     """Finds no two texts alike."""
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        assert kind is EmbeddingKind.QUERY
+        assert kind is EmbeddingKind.PASSAGE
         return np.eye(len(texts), max(4, len(texts)), dtype=np.float32)
 
 
