@@ -1,13 +1,15 @@
 """Low-rank changes of multilingual-e5-small, trained on the weights that the embedder reads, which stay as they are.
 
-`answer_scorer` and `retrieval_adapter` train with it. It needs torch.
+`answer_scorer` and `retrieval_adapter` train with it, and have their commands from here. It needs torch.
 
 Reference: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2021.
 """
 
+import argparse
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,3 +172,37 @@ class LowRankModel:
 
     def _tensor(self, values: NDArray[np.float32]) -> Any:
         return self.torch.tensor(np.asarray(values, np.float32), device=self.device)
+
+
+def run_training(
+    description: str,
+    gather: Callable[[argparse.Namespace], None],
+    train: Callable[[Path, Path, int], None],
+    folders: Sequence[str] = (),
+) -> None:
+    """The commands `gather` and `train` of a training program.
+
+    Args:
+        description: Of the program.
+        gather: Writes `pack` of what `squad`, `cross`, `questions` and the folders name.
+        train: Trains on a pack, and writes an adapter; of each source it uses at most so many, 0 for all.
+        folders: Further options of `gather`, repeatable.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    gathering = commands.add_parser("gather")
+    for option in ("--squad", "--cross", "--questions"):
+        gathering.add_argument(option, action="append", default=[])
+    for option in folders:
+        gathering.add_argument(option, action="append", default=[], type=Path)
+    gathering.add_argument("--models", type=Path, default=Path(".models"), help="folder of the exported tokenizer")
+    gathering.add_argument("pack", type=Path)
+    training = commands.add_parser("train")
+    training.add_argument("pack", type=Path)
+    training.add_argument("output", type=Path)
+    training.add_argument("--limit", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.command == "gather":
+        gather(arguments)
+    else:
+        train(arguments.pack, arguments.output, arguments.limit)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.low_rank import LowRankModel
+from benchmarks.low_rank import LowRankModel, run_training
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding.e5_weights import write_adapter
 
@@ -285,24 +285,5 @@ def gather(arguments: argparse.Namespace) -> None:
     print(f"{len(pack.questions)} questions, {len(pack.passages)} passages")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    gathering = commands.add_parser("gather")
-    for option in ("--squad", "--cross", "--questions"):
-        gathering.add_argument(option, action="append", default=[])
-    gathering.add_argument("--models", type=Path, default=Path(".models"), help="folder of the exported tokenizer")
-    gathering.add_argument("pack", type=Path)
-    training = commands.add_parser("train")
-    training.add_argument("pack", type=Path)
-    training.add_argument("output", type=Path)
-    training.add_argument("--limit", type=int, default=0)
-    arguments = parser.parse_args()
-    if arguments.command == "gather":
-        gather(arguments)
-    else:
-        train(arguments.pack, arguments.output, arguments.limit)
-
-
 if __name__ == "__main__":
-    main()
+    run_training(__doc__ or "", gather, train)
