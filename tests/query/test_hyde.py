@@ -158,13 +158,13 @@ def test_without_an_answer_the_first_passages_are_taken_for_relevant(
 
 def test_feedback_keeps_what_is_nearest_to_the_query_itself(sample_home: Path) -> None:
     base = open_knowledge_base(sample_home)
-    question = "返品の期限"
+    question = "warranty"
     found, [nearest] = base.search(question, "hyde", 10), base.search(question, "vector", 1).hits
-    assert nearest.document_id.endswith("retail_purchase.pdf")
+    assert nearest.document_id.endswith("B10103_顧客登録.xlsx")
     steps = (step for step in found.trace.steps if step.operation == "nearest")
     own, after = ([each.chunk_id for each in step.scores] for step in steps)
     assert own[0] == nearest.chunk_id
-    assert nearest.chunk_id not in after[:3]  # others lie nearer to the mean of the first passages
+    assert nearest.chunk_id not in after[:5]  # others lie nearer to the mean of the first passages
     assert nearest.chunk_id in {hit.chunk_id for hit in found.hits[:2]}
 
 
