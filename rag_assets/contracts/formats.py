@@ -104,24 +104,29 @@ class Family:
         return re.search(self.words, text, re.IGNORECASE) is not None
 
 
+def _word(pattern: str) -> str:
+    """A pattern of a word in Latin letters, which may stand beside Japanese ones."""
+    return f"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])"
+
+
 FAMILIES = (
-    Family("pdf", r"\bpdfs?\b", (DocumentFormat.PDF,)),
+    Family("pdf", _word("pdfs?"), (DocumentFormat.PDF,)),
     Family(
         "excel",
-        r"\bexcel\b|エクセル|\bxlsx?\b|\bworkbooks?\b|\bspreadsheets?\b",
+        _word("excel|xlsx?|workbooks?|spreadsheets?") + "|エクセル",
         tuple(each for each in DocumentFormat if each.pages is Pages.SHEETS),
     ),
-    Family("word", r"\bword\b|ワード(?:文書|ファイル)|\bdocx\b", (DocumentFormat.DOCX, DocumentFormat.DOC)),
+    Family("word", _word("word|docx") + "|ワード(?:文書|ファイル)", (DocumentFormat.DOCX, DocumentFormat.DOC)),
     Family(
         "powerpoint",
-        r"\bpowerpoint\b|パワーポイント|スライド|\bpptx?\b|\bslides?\b",
+        _word("powerpoint|pptx?|slides?") + "|パワーポイント|パワポ|スライド",
         tuple(each for each in DocumentFormat if each.pages is Pages.SLIDES),
     ),
-    Family("markdown", r"\bmarkdown\b|マークダウン", (DocumentFormat.MD,)),
-    Family("csv", r"\bcsv\b", (DocumentFormat.CSV, DocumentFormat.TSV)),
-    Family("html", r"\bhtml?\b", (DocumentFormat.HTML,)),
-    Family("mail", r"メール|\be?mails?\b", (DocumentFormat.EML, DocumentFormat.MSG)),
-    Family("text", r"\btext files?\b|テキスト(?:文書|ファイル)", (DocumentFormat.TXT, DocumentFormat.MD)),
+    Family("markdown", _word("markdown") + "|マークダウン", (DocumentFormat.MD,)),
+    Family("csv", _word("csv"), (DocumentFormat.CSV, DocumentFormat.TSV)),
+    Family("html", _word("html?"), (DocumentFormat.HTML,)),
+    Family("mail", _word("e?mails?") + "|メール", (DocumentFormat.EML, DocumentFormat.MSG)),
+    Family("text", _word("text files?") + "|テキスト(?:文書|ファイル)", (DocumentFormat.TXT, DocumentFormat.MD)),
 )
 
 
