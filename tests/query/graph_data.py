@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,10 @@ TEXTS = {
     "people/d.md": "Where the director was born is silent of record, and so is the street.",
     "people/e.md": "Of the harbor where the silent director was seen there is no picture left.",
 }
+TWO_STEPS = {f"{place}.md": f"The harbor of {place} was silent, says the director." for place in "abcdefg"} | {
+    FILM: TEXTS[FILM],
+    PERSON: "Mira Kovacs was born in Zagreb and studied in Vienna.",
+}  # where the second passage alone says the last part of the question
 NAMES = {FILM: ("Silent Harbor", "Mira Kovacs"), PERSON: ("Kovács Mira", "Zagreb", "Vienna")}
 PLAIN: dict[str, Any] = {"string": "", "int": 0, "float": 0.0, "list": []}
 
@@ -166,11 +171,16 @@ def index_graph(lake: Lake, store: VectorStore, embedder: BagOfWordsEmbedder) ->
     return {each.name: store.optimize(each) for each in (ENTITY_INDEX, REPORT_INDEX)}
 
 
-def graph_base(folder: Path, embedder: BagOfWordsEmbedder, model: LanguageModel | None = None) -> KnowledgeBase:
-    """The knowledge base."""
+def graph_base(
+    folder: Path,
+    embedder: BagOfWordsEmbedder,
+    model: LanguageModel | None = None,
+    texts: Mapping[str, str] = MappingProxyType(TEXTS),
+) -> KnowledgeBase:
+    """The knowledge base; its names are those of the film and the person, whatever the texts."""
     lake, store = Lake(folder / "lake"), VectorStore(folder / "vectors")
-    fill_lake(lake)
-    chunks = [chunk(name, 1, 0, text, shard="00") for name, text in TEXTS.items()]
+    fill_lake(lake, {f"{name}#1.0": text for name, text in texts.items()})
+    chunks = [chunk(name, 1, 0, text, shard="00") for name, text in texts.items()]
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, chunks)}, embedder)
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX), **index_graph(lake, store, embedder)}
     return make_base(store, embedder, versions, stored=stored_tables(lake), model=model)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from graph_data import FILM, QUESTION, graph_base
+from graph_data import FILM, QUESTION, TWO_STEPS, graph_base
 from query_data import BagOfWordsEmbedder, make_base
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel
@@ -86,7 +86,7 @@ def test_what_is_not_there_gives_way_and_is_named(made: Made) -> None:
 def test_the_graph_counts_where_the_query_leads_on_from_what_few_passages_name(
     tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder
 ) -> None:
-    base = graph_base(tmp_path_factory.mktemp("graph"), embedder)
+    base = graph_base(tmp_path_factory.mktemp("graph"), embedder, texts=TWO_STEPS)
     result = base.search(QUESTION, "auto")
     assert result.mode == "weighted"
     places = [hit.document_id for hit in result.hits]

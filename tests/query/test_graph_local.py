@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
-from graph_data import FILM, PERSON, QUESTION, fill_lake, graph_base, stored_tables
+from graph_data import FILM, PERSON, QUESTION, TWO_STEPS, fill_lake, graph_base, stored_tables
 from query_data import BagOfWordsEmbedder, make_base
 from scipy.sparse import csr_array
 
@@ -8,6 +10,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.ask.local_context import local_context
+from rag_assets.query.results import Trace
 from rag_assets.query.search.graph_local import Walk, walk_worth
 from rag_assets.query.search.passage_graph import PassageGraph, build_passage_graph
 from rag_assets.store.lake import Lake
@@ -107,3 +110,22 @@ def test_a_walk_is_worth_something_where_few_passages_name_what_is_asked(query: 
     positions = {fold_name(name): position for position, name in enumerate(names)}
     graph = PassageGraph((), names, names, positions, np.array([1, 3, 4]), csr_array((3, 3)))
     assert walk_worth(query, graph) == worth
+
+
+def test_a_walk_outweighs_words_where_it_leads_to_what_no_passage_found_says(
+    tmp_path: Path, embedder: BagOfWordsEmbedder
+) -> None:
+    base = graph_base(tmp_path, embedder, texts=TWO_STEPS)
+    two_steps = base.search(QUESTION, "weighted", 2)
+    assert {hit.document_id for hit in two_steps.hits} == {FILM, PERSON}
+    assert max(_added(two_steps.trace, "graph").values()) > max(_added(two_steps.trace, "words").values())
+    one_step = base.search("Was the director silent of the harbor of Silent Harbor?", "weighted", 2)
+    assert not any(_added(one_step.trace, "graph").values())
+    assert PERSON not in {hit.document_id for hit in one_step.hits}
+
+
+def _added(trace: Trace, signal: str) -> dict[str, float]:
+    """What a signal adds to the passages of a search by `weighted`."""
+    (fused,) = (step for step in trace.steps if signal in step.texts)
+    place = fused.texts.index(signal)
+    return {each.chunk_id: each.lists[place] or 0.0 for each in fused.scores}

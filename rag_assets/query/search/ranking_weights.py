@@ -162,9 +162,9 @@ class BoostedWeights:
 
 Scorer: TypeAlias = Weights | BoostedWeights
 SHIPPED: Mapping[str, Weights] = {
-    Granularity.CHUNK: Weights(meaning=1.25, summary=0.5, coverage=1.0, graph=1.5),
-    Granularity.PAGE: Weights(meaning=1.0, page=0.3, graph=2.0),
-    Granularity.DOCUMENT: Weights(meaning=1.0, names=0.75, summary=0.5, graph=2.7),
+    Granularity.CHUNK: Weights(meaning=1.25, summary=0.5, coverage=1.0, graph=5.0),
+    Granularity.PAGE: Weights(meaning=1.0, page=0.3, graph=5.0),
+    Granularity.DOCUMENT: Weights(meaning=1.0, names=0.75, summary=0.5, graph=12.0),
 }
 
 

@@ -8,18 +8,21 @@
 | names | words of the document's path, rare ones most | | | 0.75 |
 | summary | cosine of the page's summary | 0.5 | | 0.5 |
 | coverage | words of the query that the passage and its place hold | 1 | | |
-| graph | place in a walk over the entity graph, times `walk_worth` of the query | 1.5 | 2 | 2.7 |
+| graph | place in a walk over the entity graph, times what it is worth for the query | 5 | 5 | 12 |
 
 `identifiers`, `document`, `agreement` and `reranker` (`rag_assets.query.search.ranking_weights`) weigh nothing as
 shipped: what they are worth is learned on a collection, and so may the weights above (`rag_assets.training.ranking`).
 
 Each signal is 1 for the best candidate. Words are divided by the best score, so that a passage which holds the one rare
-word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines
-of one query differ little. The walk finds passages that neither words nor meaning do; its scores fall steeply, so that
-its places count. For coverage the first passages by the other signals are read: BM25 weighs what is rare in the whole
-collection, so that a passage which repeats the name of the system that is asked about stands before the one that says
-what is asked of it; among the first passages that name is common, and weighs little. What a document is about stands in
-its name, what a passage says does not: so names weigh where documents are looked for.
+word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines of
+one query differ little. The walk finds passages that neither words nor meaning do; its scores fall steeply, so that its
+places count, and it outweighs all else where it is worth something: where the query names entities that a walk leads on
+from (`walk_worth`), and the first passages that it leads to hold words of the query which the best of the others lacks,
+as the second passage of a question in two steps does. For coverage the first passages by the other signals are read:
+BM25 weighs what is rare in the whole collection, so that a passage which repeats the name of the system that is asked
+about stands before the one that says what is asked of it; among the first passages that name is common, and weighs
+little. What a document is about stands in its name, what a passage says does not: so names weigh where documents are
+looked for.
 
 Source: adding scaled scores: S. Bruch, S. Gai and A. Ingber, An analysis of fusion functions for hybrid retrieval, ACM
 TOIS 42(1), 2023. The weights were chosen over the development sets together; docs/benchmarks.md has the figures.
@@ -66,7 +69,9 @@ _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh le
 _READ = 15  # passages whose words are compared with the query's
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _OWN_MEANING = 0.5  # of meaning against words, in what page and document sum up
-_WALK_PLACES = 7  # by which the worth of a passage of the walk falls to a third
+_WALK_READ = 5  # passages of the walk, and of those found by words and meaning, whose words are compared
+_LITTLE_BEYOND, _MUCH_BEYOND = 0.1, 0.25  # of the query's words that the best passage lacks and one of the walk's holds
+_WALK_PLACES = 5  # by which the worth of a passage of the walk falls to a third
 
 _Scores = Mapping[str, float]  # by passage
 
@@ -220,7 +225,12 @@ def _signals(
     shares = _by_best(rankings.get("identifiers", ()))
     signals["identifiers"] = {each.key: shares[each.key] for each in found if each.key in shares}
     if worth:
-        signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(rankings["graph"])}
+        first = heapq.nsmallest(_WALK_READ, found, key=lambda each: (-own[each.key], each.key))
+        walked = rankings["graph"]
+        read = _read([*first, *walked[:_WALK_READ]], chunks, trace)
+        found = [*{each.key: each for each in (*found, *read)}.values()]
+        worth *= _said_beyond(request.text, read[: len(first)], read[len(first) :])
+        signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(walked)}
     return found, signals
 
 
@@ -245,16 +255,36 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
     Each counts once, and a compound in part; those that few of these passages hold weigh most, so that what all say of
     the system or the document that is asked about does not tell them apart.
     """
+    held, short = _held(question, passages)
+    scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
+    best = float(scores.max(initial=0.0)) or 1.0
+    return {each.key: score / best for each, score in zip(passages, scores.tolist(), strict=True)}
+
+
+def _said_beyond(question: str, found: Sequence[Candidate], walked: Sequence[Candidate]) -> float:
+    """What a walk is worth beside the passages that words and meaning find: 0 where none that it leads to holds more
+    than a few words of the question which the best of these lacks, 1 where one holds many.
+    """
+    held, weights = _held(question, [*found, *walked])
+    of_found, of_walked = held[: len(found)], held[len(found) :]
+    if not len(of_found) or not len(of_walked):
+        return 1.0
+    best = of_found[np.argmax(of_found @ weights)]
+    beyond = float((np.maximum(0.0, of_walked - best) @ weights).max()) / (weights.sum() or 1.0)
+    return min(1.0, max(0.0, beyond - _LITTLE_BEYOND) / (_MUCH_BEYOND - _LITTLE_BEYOND))
+
+
+def _held(question: str, passages: Sequence[Candidate]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of a question's words that passages with their places hold, float64 of shape `(passages, words)`, and the
+    weights of the words.
+    """
     words = list(dict.fromkeys(content_words(keywords(question))))
     held = np.zeros((len(passages), len(words)))
     for row, each in enumerate(passages):
         shown = each.shown or {}
         said = (shown.get(name) for name in ("title", "page_name", "heading", "text", "beginning"))
         held[row] = shares_held(words, "\n".join([each.document_id, *filter(None, said)]))
-    short = np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
-    scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
-    best = float(scores.max(initial=0.0)) or 1.0
-    return {each.key: score / best for each, score in zip(passages, scores.tolist(), strict=True)}
+    return held, np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
 
 
 def _times(weight: float, scores: Mapping[str, float]) -> dict[str, float]:
