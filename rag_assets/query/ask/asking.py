@@ -43,10 +43,12 @@ from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, Evidence
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
 from rag_assets.query.ask.extracts import extracts, listed
+from rag_assets.query.ask.facts import PassagesOf
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
+from rag_assets.query.ask.inventory import InventoryAsked, inventory
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overview import Overview, opening, overview
+from rag_assets.query.ask.overview import opening, overview
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
     AskedQuestion,
@@ -194,7 +196,10 @@ class Asking:
         pieces: list[str] = []
         failure = None
         model = self.model if self.model is not None and self.model.generative else None
-        parts = _AnswerParts((), ())
+        of_files = self._of_files(retrieval, trace)
+        parts = of_files or _AnswerParts((), ())
+        if of_files:
+            model = None  # the table of documents tells it
         if model is not None:
             try:
                 parts = yield from _recorded(self._writing(retrieval, model, trace, live=live), pieces)
@@ -203,7 +208,7 @@ class Asking:
             except ModelError as error:
                 model, failure = None, str(error)
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
-        if model is None:
+        if model is None and not of_files:
             parts = (
                 self._overview(retrieval, trace) or self._from_table(retrieval, trace) or self._quoted(retrieval, trace)
             )
@@ -220,20 +225,29 @@ class Asking:
             return self._from_all(retrieval, model, trace, live=live)
         return self._from_passages(retrieval, model, trace, live=live)
 
-    def _overview(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
-        """What documents are about as a whole; None where that is not asked, or nothing is known of them."""
-        question, history = retrieval.question, retrieval.parameters.history
-        if self.stored is None:
+    def _of_files(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
+        """What the collection holds: how many files, which ones; None where that is not asked."""
+        asked = InventoryAsked.of(retrieval.question)
+        if asked is None or self.stored is None:
             return None
         began = time.perf_counter()
+        found = inventory(
+            asked, retrieval.language, self.stored, self._passages_of(retrieval, trace), self._allowed(retrieval, trace)
+        )
+        if found is None:
+            return None
+        trace.add("inventory", began, len(found.sources))
+        return _AnswerParts(plain_sentences(found.sentences, found.sources), found.sources, opening=found.text)
+
+    def _allowed(self, retrieval: Retrieval, trace: TraceRecorder) -> Collection[str] | None:
+        """The documents that filters let through; None for all."""
+        where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
+        return {each.document_id for each in self.indexes.chunks.listed(where, trace)} if where else None
+
+    def _passages_of(self, retrieval: Retrieval, trace: TraceRecorder) -> PassagesOf:
+        """The first passages of documents, and all of others, that filters let through."""
         chunks = self.indexes.chunks
         where = retrieval.request.filters.to_sql(chunks.columns)
-        allowed = {each.document_id for each in chunks.listed(where, trace)} if where else None
-        resolved = with_history(question, history) if history and refers_back(question) else question
-        unexplained = _unexplained(question, retrieval.hits)
-        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
-        if scope is None:
-            return None
 
         def passages(named: Collection[str], read: Collection[str]) -> tuple[Hit, ...]:
             condition = both(sql_in("document_id", sorted({*named, *read})), where)
@@ -242,7 +256,22 @@ class Asking:
             wanted = [each for each in every if each.document_id in read or first[each.document_id] == each.key]
             return self.hits_of(wanted, trace)
 
-        found: Overview = overview(scope, retrieval.language, self.stored, passages)
+        return passages
+
+    def _overview(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
+        """What documents are about as a whole; None where that is not asked, or nothing is known of them."""
+        question, history = retrieval.question, retrieval.parameters.history
+        if self.stored is None:
+            return None
+        began = time.perf_counter()
+        allowed = self._allowed(retrieval, trace)
+        resolved = with_history(question, history) if history and refers_back(question) else question
+        unexplained = _unexplained(question, retrieval.hits)
+        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
+        if scope is None:
+            return None
+
+        found = overview(scope, retrieval.language, self.stored, self._passages_of(retrieval, trace))
         trace.add("overview", began, len(scope.rows), texts=(f"documents {len(scope.rows)}",))
         if not found.sentences and not found.text:
             return None

@@ -15,9 +15,8 @@ What stays out: which questions ask for it (`rag_assets.query.search.auto`), of 
 
 import posixpath
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain, islice
@@ -25,7 +24,16 @@ from pathlib import PurePath
 
 from rag_assets.contracts.tables import DOCUMENT_FACETS
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
-from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.facts import (
+    CITED,
+    STATEMENT_CHARS,
+    Cited,
+    Facts,
+    FactWriter,
+    PassagesOf,
+    plain_name,
+    squeezed,
+)
 from rag_assets.query.ask.markup import without_markup
 from rag_assets.query.ask.purposes import Purpose, purposes
 from rag_assets.query.ask.quotes import stands_in
@@ -35,23 +43,17 @@ from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_en
 from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.folding import content_words
 from rag_assets.text.plain import counted, one_line
-
-PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
-"""The first passages of documents, and all of others."""
 
 _CHARS = 1150  # of an overview
 _GROUPS = 8  # of documents that are told of
 _LARGEST = 3  # groups that are told of in any case, before those that say what they are for
 _GROUPS_READ = 24  # the largest, among which groups are chosen
 _FEW_DOCUMENTS = 5  # told one by one
-_STATEMENT_CHARS = 110
 _PURPOSE_CHARS = 160
 _LEAST_NAMES_CHARS = 30
 _ENTITIES_CHARS = 30  # of the names of entities, where there is little room
 _COUNTED = 8  # formats, folders or kinds that are named
-_CITED = 3  # documents that a count cites
 _NAMES_CHARS = 120  # of the names of documents of a group
 _SHARED_PART = 0.5  # of the documents of a group, above which a part of their names is left out
 _LEAST_NAMES = 2  # documents of a group whose names have parts in common
@@ -64,9 +66,6 @@ _PAGES = 5  # of a document that nothing else is said of
 _STATEMENTS = 6  # of all groups together, but one of each
 _LEAST_CLASSIFIED = 0.4  # share of documents whose kind is known, from which kinds are named
 _LEAST_KIND = 0.04  # share of documents from which a kind is named
-_NAME_CHARS = 60  # of a name of a file or folder
-_BRACKETS = str.maketrans("[]", "［］")
-_BETWEEN = re.compile(r"[\W_]+")
 _SAYS_SOMETHING = re.compile(r"(?:[^\W\d].*){4}")
 _NAME_PARTS = re.compile(r"[_＿]+")
 _TEXTS = {
@@ -97,21 +96,6 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class Overview:
-    """What documents are about.
-
-    Attributes:
-        sentences: What is said, each with its citations.
-        sources: The passages cited.
-        text: What is said instead where there is nothing to tell of; else empty.
-    """
-
-    sentences: tuple[Sentence, ...] = ()
-    sources: tuple[Source, ...] = ()
-    text: str = ""
-
-
-@dataclass(frozen=True)
 class _Group:
     """Documents that are told of together.
 
@@ -134,16 +118,12 @@ class _Group:
     document: str = ""
 
 
-_Cited = tuple[Hit, str]
-"""A passage and words of it that are cited."""
-
-
 def opening(language: str) -> str:
     """What an overview begins with."""
     return _text("opening", language)
 
 
-def overview(scope: Scope, language: str, stored: StoredTables, passages_of: PassagesOf) -> Overview:
+def overview(scope: Scope, language: str, stored: StoredTables, passages_of: PassagesOf) -> Facts:
     """What the documents of a scope are about.
 
     Args:
@@ -156,27 +136,27 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         StoreError: A published file is gone.
     """
     if scope.missing:
-        known = _joined([_plain(each) for each in scope.folders[:_COUNTED]], language)
-        text = _text("no_folder", language).format(name=_plain(scope.missing), known=known or "–")
-        return Overview(text=without_markup(text, ""))
+        known = _joined([plain_name(each) for each in scope.folders[:_COUNTED]], language)
+        text = _text("no_folder", language).format(name=plain_name(scope.missing), known=known or "–")
+        return Facts(text=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
-        text = _text("none_read", language).format(name=_plain(scope.name), count=len(scope.rows))
-        return Overview(text=without_markup(text, "") if scope.name else "")
+        text = _text("none_read", language).format(name=plain_name(scope.name), count=len(scope.rows))
+        return Facts(text=without_markup(text, "") if scope.name else "")
     groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
-    examples = {next(iter(held)): None for _, held in kinds[:_CITED]} or dict.fromkeys(list(documents)[:_CITED])
+    examples = {next(iter(held)): None for _, held in kinds[:CITED]} or dict.fromkeys(list(documents)[:CITED])
     parts = documents_in_folders(documents) if len(documents) > _FEW_DOCUMENTS else {}
-    of_folder = {_plain(name): next(iter(held)) for name, held in parts.items()}
-    counted_folders = [(_plain(name), count) for name, count in first_folders(documents)] if len(parts) > 1 else []
-    named = {*examples, *of_folder.values(), *(each for group in groups for each in islice(group.names, _CITED))}
+    of_folder = {plain_name(name): next(iter(held)) for name, held in parts.items()}
+    counted_folders = [(plain_name(name), count) for name, count in first_folders(documents)] if len(parts) > 1 else []
+    named = {*examples, *of_folder.values(), *(each for group in groups for each in islice(group.names, CITED))}
     read = {each.document_id for group in groups for each in group.said}
     read |= {document for group in groups for _, document in group.entities}
     read |= {each.document_id for group in groups for each in group.purposes}
     read |= {group.document for group in groups if group.document}
     writer = _Writer(language, passages_of(named, read))
     counts = _text("count", language).format(
-        scope=f"{_plain(scope.name)}: " if scope.name else "",
+        scope=f"{plain_name(scope.name)}: " if scope.name else "",
         count=len(documents),
         documents=counted(len(documents), "document"),
         formats=_counts(Counter(row["format"] for row in documents.values()).most_common(), language),
@@ -199,7 +179,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
     }
     writer.tell_left([folder for folder in counted_folders if folder[0] not in told_of], of_folder)
-    return Overview(tuple(writer.sentences), tuple(writer.sources))
+    return Facts(tuple(writer.sentences), tuple(writer.sources))
 
 
 def _first_folder(group: _Group) -> str:
@@ -227,7 +207,7 @@ def _groups(
     told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
     groups = [
         _Group(
-            _plain(label),
+            plain_name(label),
             len(held),
             {} if few else _names(held),
             words.telling(held, scope.asked, one_each=not few, purposeful=True),
@@ -254,45 +234,32 @@ def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
     ]
 
 
-class _Writer:
-    """Puts sentences together, each with passages that hold what it says, up to the length of an overview.
-
-    What is to be cited is a passage with words of it; it has a number once a sentence that cites it fits.
-    """
+class _Writer(FactWriter):
+    """Puts together what is said of groups of documents."""
 
     def __init__(self, language: str, hits: Sequence[Hit]) -> None:
-        self.sentences: list[Sentence] = []
-        self.sources: list[Source] = []
+        super().__init__(hits, _CHARS - len(opening(language)))
         self._language = language
-        self._hits: dict[str, list[tuple[Hit, str]]] = {}
-        for hit in hits:
-            self._hits.setdefault(hit.document_id, []).append((hit, _squeezed(hit.text)))
-        self._room = _CHARS - len(opening(language))
         self._left = 0  # for folders that nothing else is said of
-        self._told: set[str] = set()
-
-    def tell(self, text: str, documents: Iterable[str]) -> bool:
-        """Say what was counted, with the first words of some of the documents that were; False without room."""
-        return self._add(text, [self._beginning(each) for each in documents])
 
     def tell_purpose(self, name: str, groups: Sequence[_Group]) -> None:
         """Say what a part of the collection is for, where one of several groups of it says so of a system."""
         found = [each for group in groups for each in group.purposes if each.of_system] if len(groups) > 1 else []
         for each in sorted(found, key=lambda each: -each.score)[:1]:
             for said, quoted in self._quotes([(each.document_id, each.text)], _PURPOSE_CHARS):
-                stated = self._stated(_plain(PurePath(each.document_id).stem), said)
-                self._add(_text("one", self._language).format(label=_plain(name), said=stated), [quoted])
+                stated = self._stated(plain_name(PurePath(each.document_id).stem), said)
+                self.add(_text("one", self._language).format(label=plain_name(name), said=stated), [quoted])
 
     def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
         """Leave room for the names of folders."""
         named = _text("folders", self._language).format(folders=_counts(folders, self._language, len(folders)))
-        self._left = min(_LEFT_CHARS, len(named) + 5 * _CITED) if folders else 0
-        self._room -= self._left
+        self._left = min(_LEFT_CHARS, len(named) + 5 * CITED) if folders else 0
+        self.room -= self._left
 
     def tell_left(self, folders: Sequence[tuple[str, int]], examples: Mapping[str, str]) -> None:
         """Name folders that nothing else is said of, as many as there is room for, with a document of some of them."""
-        self._room += self._left
-        cited = [examples[name] for name, _ in folders[:_CITED]]
+        self.room += self._left
+        cited = [examples[name] for name, _ in folders[:CITED]]
         for most in range(min(len(folders), _LEFT_CHARS // 4), 0, -1):
             named = _counts(folders, self._language, most)
             if self.tell(_text("folders", self._language).format(folders=named), cited[:most]):
@@ -309,11 +276,11 @@ class _Writer:
         Returns:
             Whether there was room.
         """
-        room = self._room // left - len(group.label)
+        room = self.room // left - len(group.label)
         parts: list[str] = []
-        cited: list[_Cited | None] = []
+        cited: list[Cited | None] = []
         names_left = dict(group.names)
-        most = min(_PURPOSE_CHARS, max(_STATEMENT_CHARS, room))
+        most = min(_PURPOSE_CHARS, max(STATEMENT_CHARS, room))
         for each in group.purposes:
             for said, quoted in self._quotes([(each.document_id, each.text)], most):
                 parts.append(self._stated(names_left.pop(each.document_id, ""), said))
@@ -327,7 +294,7 @@ class _Writer:
         named = [pair for pair, length in zip(names_left.items(), lengths, strict=True) if length <= least]
         if names := _joined([name for _, name in named], self._language):
             parts.append(f"{names}…" if len(named) < len(names_left) else names)
-            cited += [self._beginning(document) for document, _ in named[:_CITED]]
+            cited += [self.beginning(document) for document, _ in named[:CITED]]
         entities = [] if says_what else group.entities
         if sum(map(len, parts)) + _ENTITIES_CHARS > room:
             lengths = accumulate(len(name) + 1 for name, _ in entities)
@@ -336,9 +303,9 @@ class _Writer:
             parts.append(_text("entities", self._language).format(names=_joined(list(standing), self._language)))
             cited += list({hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}.values())[::-1]
         if not says_what:
-            rest = room - sum(map(len, parts)) if parts else _STATEMENT_CHARS * statements
+            rest = room - sum(map(len, parts)) if parts else STATEMENT_CHARS * statements
             texts = [(each.document_id, each.text) for each in group.said]
-            quotes = list(islice(self._quotes(texts, _STATEMENT_CHARS, rest), statements))
+            quotes = list(islice(self._quotes(texts, STATEMENT_CHARS, rest), statements))
             stated = [self._stated(_called(group, quoted[0]), said) for said, quoted in quotes]
             parts += [" ".join(stated)] * bool(stated)
             cited += [quoted for _, quoted in quotes]
@@ -347,7 +314,7 @@ class _Writer:
             parts += [_text("pages", self._language).format(names=_joined(list(pages), self._language))] * bool(pages)
             cited += list(pages.values())
         template = _text("group" if group.count > 1 else "one", self._language)
-        return self._add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
+        return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
 
     def _stated(self, name: str, said: str) -> str:
         """What a document says, in quotation marks: it is the document that says so."""
@@ -358,7 +325,7 @@ class _Writer:
         found: dict[str, Hit] = {}
         for name, document in entities:
             cited = list({hit.chunk_id: hit for hit in found.values()}.values())
-            others = [hit for hit, _ in self._hits.get(document, ())] if len(cited) < _CITED else []
+            others = [hit for hit, _ in self.hits.get(document, ())] if len(cited) < CITED else []
             hit = next((hit for hit in chain(cited, others) if stands_in(name, hit.text)), None)
             if hit is not None:
                 found[name] = hit
@@ -366,69 +333,30 @@ class _Writer:
 
     def _quotes(
         self, said: Sequence[tuple[str, str]], most_chars: int, room: int = _CHARS
-    ) -> Iterator[tuple[str, _Cited]]:
+    ) -> Iterator[tuple[str, Cited]]:
         """What documents say, that stands in passages, was not said yet and fits into the room, with its passage."""
         for document, text in said:
             quote = cut(text, most_chars)
-            squeezed = _squeezed(quote)
-            hit = next((hit for hit, held in self._hits.get(document, ()) if squeezed in held), None)
-            fits = len(quote) <= room and squeezed not in self._told
+            plain = squeezed(quote)
+            hit = next((hit for hit, held in self.hits.get(document, ()) if plain in held), None)
+            fits = len(quote) <= room and plain not in self.told
             if hit is not None and fits and stands_in(quote, hit.text):
                 room -= len(quote)
                 yield quote if quote == text else f"{quote}…", (hit, quote)
 
-    def _pages(self, document: str) -> dict[str, _Cited]:
+    def _pages(self, document: str) -> dict[str, Cited]:
         """Names of the first sheets or pages of a document, with the beginning of each."""
-        found: dict[str, _Cited] = {}
-        for hit, _ in self._hits.get(document, ()):
-            name, quote = _plain(hit.page_name or ""), cut(one_line(hit.text), _STATEMENT_CHARS)
+        found: dict[str, Cited] = {}
+        for hit, _ in self.hits.get(document, ()):
+            name, quote = plain_name(hit.page_name or ""), cut(one_line(hit.text), STATEMENT_CHARS)
             if name and name not in found and len(found) < _PAGES and stands_in(quote, hit.text):
                 found[name] = hit, quote
         return found
 
-    def _beginning(self, document: str) -> _Cited | None:
-        """The first words of a document."""
-        for hit, _ in self._hits.get(document, ()):
-            for line in map(one_line, hit.text.splitlines()):
-                quote = cut(line, _STATEMENT_CHARS)[:_STATEMENT_CHARS]
-                if content_words(line) and stands_in(quote, hit.text):
-                    return hit, quote
-        return None
-
-    def _add(self, text: str, cited: Sequence[_Cited | None]) -> bool:
-        """Add a sentence that fits and has something to cite."""
-        pairs = list(dict.fromkeys((hit.chunk_id, quote) for hit, quote in filter(None, cited)))
-        hits = {hit.chunk_id: hit for hit, _ in filter(None, cited)}
-        numbers = {source.chunk_id: source.number for source in self.sources}
-        new = [chunk_id for chunk_id in dict.fromkeys(chunk_id for chunk_id, _ in pairs) if chunk_id not in numbers]
-        numbers |= {chunk_id: len(self.sources) + place for place, chunk_id in enumerate(new, start=1)}
-        marks = {f"[{numbers[chunk_id]}]" for chunk_id, _ in pairs}
-        length = len(f"- {text} \n") + sum(map(len, marks))
-        if not pairs or length > self._room:
-            return False
-        self._room -= length
-        self._told |= {_squeezed(quote) for _, quote in pairs}
-        self.sources += [Source.of(numbers[chunk_id], hits[chunk_id], hits[chunk_id].text) for chunk_id in new]
-        citations = (
-            SentenceCitation(numbers[chunk_id], quote, stands_in(quote, hits[chunk_id].text))
-            for chunk_id, quote in pairs
-        )
-        self.sentences.append(Sentence(text, tuple(citations)))
-        return True
-
 
 def _called(group: _Group, hit: Hit) -> str:
     """The document of a passage, where a group has several."""
-    return _plain(PurePath(hit.document_id).stem) if group.count > 1 else ""
-
-
-def _plain(name: str) -> str:
-    """A name of a file or folder in one line, with no brackets that could be taken for the number of a source."""
-    return one_line(name)[:_NAME_CHARS].translate(_BRACKETS)
-
-
-def _squeezed(text: str) -> str:
-    return _BETWEEN.sub("", unicodedata.normalize("NFKC", text))
+    return plain_name(PurePath(hit.document_id).stem) if group.count > 1 else ""
 
 
 def _text(name: str, language: str) -> str:
@@ -521,5 +449,5 @@ def _names(documents: Collection[str]) -> dict[str, str]:
         return path.stem if stems[path.stem] == 1 else path.parent.name
 
     found = {called(each): each for each in reversed(ordered)}
-    telling = {each: _plain(name) for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
-    return telling or {each: _plain(name) for name, each in reversed(found.items())}
+    telling = {each: plain_name(name) for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
+    return telling or {each: plain_name(name) for name, each in reversed(found.items())}

@@ -183,6 +183,27 @@ def scope_of(
     return _scope(_completed(named, rows), rows, asked, words)
 
 
+def documents_called(
+    text: str, rows: Sequence[Mapping[str, str]], beside: re.Pattern[str]
+) -> tuple[str, Sequence[Mapping[str, str]], str] | None:
+    """The documents below the folder that a text names, or all where it names nothing.
+
+    Args:
+        text: The text, in NFKC.
+        rows: The documents, as in `Scope`.
+        beside: What else may be said.
+
+    Returns:
+        The folder, or nothing; the documents; and the text without the folder. None where it names anything else.
+    """
+    folder, rest = _folder_called(text, rows)
+    words = _said(keywords(_ASKING.sub(" ", beside.sub(" ", rest))))
+    if not words:
+        return folder, _in_folder(folder, rows) if folder else rows, rest
+    chosen = [] if folder else _in_named_folders(words, rows)
+    return (_shared_name(chosen, rows, words), chosen, rest) if chosen else None
+
+
 def _folder_explained(unexplained: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
     """The folder that is called by a name that nothing explains, and that is no common word; else nothing."""
     sought = {each for each in unexplained if not _COMMON_NAME.fullmatch(each) and not _GENERIC_FOLDER.fullmatch(each)}
