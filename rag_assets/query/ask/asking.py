@@ -3,6 +3,7 @@
 ```
 passages ──► nothing found ──────────────────────────► not in the documents
     │
+    ├──► asks for the files themselves ──────────────► their number, names     (inventory)
     ├──► no language model, or it failed
     │        ├──► asks about documents as a whole ───► overview           (overview)
     │        ├──► asks for rows of a whole table ────► rows, their number (table_rows, row_sentences)
@@ -227,7 +228,8 @@ class Asking:
 
     def _of_files(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """What the collection holds: how many files, which ones; None where that is not asked."""
-        asked = InventoryAsked.of(retrieval.question)
+        question, history = retrieval.question, retrieval.parameters.history
+        asked = None if history and refers_back(question) else InventoryAsked.of(question)
         if asked is None or self.stored is None:
             return None
         began = time.perf_counter()

@@ -74,6 +74,15 @@ class FactWriter:
                     return hit, quote
         return None
 
+    def state(self, text: str) -> bool:
+        """Say what no passage shows; False without room."""
+        length = len(f"- {text}\n")
+        if length > self.room:
+            return False
+        self.room -= length
+        self.sentences.append(Sentence(text, ()))
+        return True
+
     def add(self, text: str, cited: Sequence[Cited | None]) -> bool:
         """Add a sentence that fits and has something to cite; False where there is no room, or nothing to cite."""
         pairs = list(dict.fromkeys((hit.chunk_id, quote) for hit, quote in filter(None, cited)))

@@ -11,8 +11,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum, auto
 from itertools import takewhile
 from pathlib import PurePath
@@ -21,7 +22,8 @@ from typing import Any, Self
 from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, plain_name
-from rag_assets.query.ask.scope import documents_called, documents_in_folders
+from rag_assets.query.ask.overview import overview
+from rag_assets.query.ask.scope import Scope, documents_called, first_folders
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.plain import counted
 from rag_assets.text.scripts import KANJI, KATAKANA
@@ -37,89 +39,99 @@ _COLUMNS = ("document_id", "folder", "format", "status", "title", "page_count", 
 
 _FOLDER = "フォルダー?|ディレクトリー?|(?:sub)?folders?|(?:sub)?director(?:y|ies)"
 _FILE = "ファイル|文書|資料|書類|ドキュメント|帳票類|files?|documents?|docs"
-_OF_PAPERS = "設計|仕様|定義|手順|報告|計画|企画|提案|見積|契約|要件"
+_OF_PAPERS = "設計|仕様|定義|手順|説明|報告|計画|企画|提案|見積|契約|要件"
 _PAPER = f"[{KANJI}{KATAKANA}A-Za-z0-9]{{0,12}}?(?:{_OF_PAPERS})書"
 _KINDS = {
-    "議事録": "議事録|(?:meeting )?minutes",
-    "設計書": "design documents?",
-    "仕様書": "spec(?:ification)?s?(?: sheets?)?",
-    "要件定義書": "requirements? (?:definitions?|documents?)",
-    "マニュアル": "マニュアル|取扱説明書|操作説明書|(?:user )?manuals?",
-    "手順書": "procedures?",
-    "報告書": "レポート|reports?",
-    "規程": "規程類?|規定類?|regulations?",
-    "ガイド": "ガイド(?:ライン|ブック)?|guid(?:es?|elines?)",
-    "提案書": "proposals?",
-    "計画書": "plans?",
-    "見積書": "quotations?",
-    "契約書": "contracts?",
-    "リリースノート": "リリースノート|release notes",
+    "議事録": "議事録|(?<![a-z])(?:meeting )?minutes(?![a-z])",
+    "設計書": "(?<![a-z])design documents?(?![a-z])",
+    "仕様書": "(?<![a-z])spec(?:ification)?s?(?: sheets?)?(?![a-z])",
+    "要件定義書": "(?<![a-z])requirements? (?:definitions?|documents?)(?![a-z])",
+    "説明書": "マニュアル|(?<![a-z])(?:user )?manuals?(?![a-z])",
+    "手順書": "(?<![a-z])procedures?(?![a-z])",
+    "報告書": "レポート|(?<![a-z])reports?(?![a-z])",
+    "規程": "規程類?|規定類?|(?<![a-z])regulations?(?![a-z])",
+    "ガイド": "ガイド(?:ライン|ブック)?|(?<![a-z])guid(?:es?|elines?)(?![a-z])",
+    "提案書": "(?<![a-z])proposals?(?![a-z])",
+    "計画書": "(?<![a-z])plans?(?![a-z])",
+    "見積書": "(?<![a-z])quotations?(?![a-z])",
+    "契約書": "(?<![a-z])contracts?(?![a-z])",
+    "リリースノート": "リリースノート|(?<![a-z])release notes(?![a-z])",
 }
-"""What kinds of documents are called, beside 設計書 and other papers; what their paths or titles hold is one of it."""
+"""What kinds of documents are called, beside 設計書 and other papers; what their names hold is one of it."""
 
 
 class _Kind(StrEnum):
     NEWEST = auto()
     OLDEST = auto()
-    COUNT = auto()
     LIST = auto()
+    COUNT = auto()
 
 
 _MOST = "一番|いちばん|最も|もっとも"
-_CHANGED = "更新|変更|追加|作成|登録|保存|改訂|修正"
+_DONE = "(?:更新|変更|追加|作成|登録|保存|改訂|修正|保管|格納|収録|収納|所蔵|保有|アップロード|取り?込み)"
+_IS_DONE = "(?:され(?:て|た)|して|した|が?あった|済み|$)"
 _CHANGED_EN = "(?:changed|updated|added|modified)"
-_COUNTER = "件|個|点|本|つ|冊|通|枚|部|ファイル|文書|資料|フォルダー?"
 _ANY_FOLDER = "どんな|どのような|どういう|どういった|何という|いくつの|何個の"
 _INTENTS: Mapping[_Kind, str] = {
     _Kind.NEWEST: (
         f"最新(?!の?(?:版|バージョン))|(?:{_MOST})(?:日付[がの])?新し|新しい順|直近|最終(?:更新|変更)(?!日)"
-        f"|(?:最近|さいきん|最後)[にで]?(?:{_CHANGED})"
+        f"|(?:最近|さいきん|最後)[にで]?(?={_DONE})"
         rf"|\b(?:newest|latest|most recent(?:ly)?|last {_CHANGED_EN}|{_CHANGED_EN} (?:last|most recently|recently))\b"
     ),
     _Kind.OLDEST: rf"最古|(?:{_MOST})(?:日付[がの])?古|古い順|長いこと|手つかず|\b(?:oldest|least recently)\b",
+    _Kind.LIST: (
+        r"一覧表?|リスト(?:アップ|化)?|目録|列挙|挙げ|並べ|ならべ|名前|ファイル名|どれとどれ|一通り|ひと通り|ひととおり"
+        r"|\b(?:list|enumerate|names? of|name (?:all|the))\b|^(?:please )?show\b|^which\b"
+    ),
     _Kind.COUNT: (
-        f"何(?:{_COUNTER})|なん(?:こ|けん|個|件|ファイル)|なんぼ|いくつ|いくら|どんだけ|どれ(?:くらい|ぐらい|だけ)|どの(?:くらい|ぐらい)"
-        "|(?:件|個|本|点|枚|冊|総|合計)数|の数|数(?:は|を|$)"
+        "何(?:件|個|点|本|つ|冊|通|ファイル|文書|資料|フォルダー?)|なん(?:こ|けん|個|件|ファイル)|なんぼ|いくつ|どんだけ"
+        "|どれ(?:くらい|ぐらい|だけ)|どの(?:くらい|ぐらい)|(?:件|個|本|点|冊|総|合計)数|の数|数(?:は|を|$)"
         r"|\b(?:how many|(?:total )?(?:number|count) of|(?:file |document )?counts?|more \w+(?: \w+)? or more)\b"
     ),
-    _Kind.LIST: (
-        "一覧|リスト(?:アップ|化)?|目録|全部|ぜんぶ|すべて|全て|列挙|挙げ|並べ|ならべ|名前|ファイル名|どれとどれ|一通り|ひと通り|ひととおり"
-        r"|\b(?:list|enumerate|names?|show(?: me)? (?:all|every|the|everything)|which(?: of)?|name (?:all|the))\b"
-    ),
 }
-_OTHERWISE = re.compile(  # what an overview tells, or a passage
+_OTHERWISE = re.compile(  # what an overview tells, or a passage, or nothing here
     "種類|テーマ|内容|概要|要約|まとめて|説明(?!書)|何につい|何の|目的|中身|(?:拡張子|形式)(?!別|ごと)"
     f"|(?:どんな|どのような|どういう|どういった)(?!{_FOLDER})(?!.*(?:一覧|リスト))"
     r"|\b(?:about|summar\w*|overview|kinds?|types?|topics?|themes?|contents?|describe\w*|explain\w*)\b"
-    r"|\bfor\b(?! the (?:audit|record))",
+    # what may or must be done with files
+    "|まで(?!の)|でき[るまな]|られ(?!て)|可能|必要|べき|なければ|[るう]には|方法|やり方"
+    "|いりま|要[るり]|され(?![てた])|場合"
+    r"|\b(?:can (?:i|we|be)|must|should|may|needs?(?! (?:a|the) list)|have to|required?|allowed)\b"
+    r"|\b(?:word counts?|many slides)\b"
+    r"|\bfor\b(?! the (?:audit|record))|\bdo(?:es)? (?:the|this|a) (?!folder)\w+ (?!folder|have|hold|contain)"
+    # what is left out
+    r"|以外|除[いくけ]|[でに]は?ない|じゃない"
+    r"|\b(?:not|except|without|other than|exclud\w*)\b|n't\b",
     re.IGNORECASE,
 )
+_SEVERAL_SAID = re.compile(r"[?。!？！\n]\s*\S")
 _OF_FOLDERS = re.compile(
     f"(?:{_ANY_FOLDER}|サブ)(?:{_FOLDER})|(?:{_FOLDER})(?:は|が|って|を|、)?(?:全部で?)?(?:何[個つが]|いくつ|どれ|どんな)"
-    rf"|(?:{_FOLDER})(?:の?名前?)?の?(?:一覧|リスト|構成|階層)|(?:{_FOLDER})数|\b(?:sub)?(?:folders|directories)\b",
+    rf"|(?:{_FOLDER})(?:の?名前?)?の?(?:一覧|リスト|構成|階層)|(?:{_FOLDER})の?数|\b(?:sub)?(?:folders|directories)\b",
     re.IGNORECASE,
 )
 _WANTED = re.compile(
-    r"(?<![\d.])(\d{1,2}) ?(?:件|個|つ|点|本|冊|files?|documents?|newest|latest|oldest)", re.IGNORECASE
+    r"(?<![\d.])(\d{1,2}) ?(?:件|個|つ|点|本|冊|files?\b|documents?\b|newest|latest|oldest)", re.IGNORECASE
 )
+_IS_HELD = re.compile(r"ファイル|フォルダ|あ[るりっん]|登録|入っ|\b(?:files?|documents?|there|folder)\b", re.IGNORECASE)
 _BESIDE_JA = (
-    f"このシステム|{_WANTED.pattern}|(?:{_CHANGED})(?:日時?|され|した|が?あった|済み|の)?"
-    "|年度?別|ごと|各|ずつ|それぞれ"
-    "|(?:拡張子|形式|フォーマット|ファイル形式|フォルダー?)別?|合計|合わせて|だいたい|大体|およそ|現在|現時点|今|いま|全体|全件"
-    "|件数|多い|少ない|日付|日時|順番?|保管|格納|収録|収納|所蔵|保有|取り?込み済み|取り?込[みん]|アップロード"
-    "|置[いか]|入[っれ]|含ま|残[っさ]|あ[るりっん]|持って|済み|配下|以下|直下|下|中|内|ところ|とこ|もの|ほう|方|やつ"
-    "|どこ|どれ|どっち|どちら|名|表|名前|上から|最初|分かれ|教え|知り|見せ|見たい|出し|出力|示[しさ]|表示|報告|集計|作成"
-    "|お?願い|ほし|欲し|くださ|下さ|いただ|頂|もら|できます|調べ|確認|数え|挙が|監査|記録|ブック|データ|プレゼン(?:テーション)?"
-    "|文章|だけ|のみ|たぐい|上が[っる]|読め|提示|一式|一体|件|個|つ|だっけ|なの|でしょう|あんの"
+    f"このシステム|{_WANTED.pattern}|{_DONE}(?:日時?[がの]?|{_IS_DONE}|(?=の|ファイル|文書|資料))"
+    "|(?:拡張子|ファイル形式|形式|フォーマット|フォルダー?)(?:別|ごと)|それぞれ|各|ずつ|ごと"
+    "|全部で?|ぜんぶ|全て|すべて|全体|全件|合計|合わせて|だいたい|大体|およそ|現在|現時点|今(?![月年日週度回])|いま"
+    "|件数|多い|少ない|日付|日時|順番?(?!序)|置[いか]|入[っれ]て|含まれて|残[っさ]|持って|配下|以下|直下"
+    f"|(?<![{KANJI}])[下中内](?![{KANJI}{KATAKANA}])"
+    "|ところ|もの|ほう|やつ|名前|上から|最初|分かれ|教え|お?知らせ|知り|見せ|見たい|出して|示[しさ]|表示して|報告して|集計して"
+    "|作成(?:して|願|を)|お?願い|欲し|下さ|頂|確認して|数え|挙が|監査で使いますので|ブック|データ(?=$|[のをはが])"
+    "|プレゼン(?:テーション)?|文章|上が[っる]|読め|提示|一式|一体|済み|類(?=の|は|を|$)|何(?=で|[?。]|$)"
 )
 _BESIDE_EN = (
-    "the system|the repository|decks?|any idea|like|if|they|it"
-    "|all|any|every|everything|each|per|by|only|just|total|in|of|on|under|below|inside|within|the|a|an|these"
-    "|this|our|my|your|and|or|more|there|here|is|are|was|were|be|been|do|does|did|have|has|had|'ve|got|get|hold|held|holds"
-    "|contain|contains|contained|keep|kept|store|stored|index|indexed|register|registered|upload|uploaded|exist|exists"
-    "|sit|sits|put|into|somebody|we|i|you|me|us|please|can|could|would|tell|give|show|list|find|need|want|see|know|report"
-    "|record|records|audit|purposes?|for|from|what|what's|which|who|how|many|much|one|ones|altogether|overall|currently"
-    r"|now|today|right|so|far|also|extensions?|formats?|r"
+    "in the system|the repository|the collection|decks?|any idea|like|if|they|it|we keep here|i need"
+    "|for the audit record|for the record|all|any|every|everything|per|each|by|only|just|total|in|of|on|under|below"
+    "|inside|within|the|a|an|these|this|our|my|your|and|or|more|there|here|is|are|was|were|be|been|do|does|did|have|has"
+    "|had|'ve|got|get|hold|held|holds|contain|contains|contained|stored|indexed|registered|uploaded|exists?|sits?|put"
+    "|into|somebody|we|i|you|me|us|please|could|would|tell|give|show|list|see|know|from|what's|what|which|names?|it's"
+    "|that's|there's|i'd|who|how|many|much|one|ones|altogether|overall|currently|now|today|right|so|far|also|recently|r"
+    "|(?<=by )(?:extension|format)|(?<=per )(?:extension|format)"
 )
 _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     "|".join(
@@ -136,7 +148,10 @@ _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
 _OF_FILES = re.compile("|".join((*(each.words for each in FAMILIES), *_KINDS.values(), _PAPER, _FILE)), re.IGNORECASE)
 _BY_DATE = frozenset({_Kind.NEWEST, _Kind.OLDEST})
 _Row = Mapping[str, Any]
-_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.年]?(0[1-9]|1[0-2])[-_.月]?(0[1-9]|[12]\d|3[01])(?!\d)")
+_DATES = (
+    re.compile(r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"),
+    re.compile(r"(?<!\d)((?:19|20)\d\d)[-_./年 ](\d\d?)[-_./月 ](\d\d?)(?!\d)"),
+)
 _TEXTS = {
     "files": {"ja": "ファイル", "en": "files"},
     "count": {"ja": "{scope}{noun}: {count} 件", "en": "{scope}{noun}: {count}"},
@@ -149,6 +164,7 @@ _TEXTS = {
     "pages": {"ja": "{count} ページ", "en": "{pages}"},
     "changed": {"ja": "更新 {date}", "en": "changed {date}"},
     "named": {"ja": "名前の日付 {date}", "en": "dated {date} in its name"},
+    "not_read": {"ja": "読み取れませんでした", "en": "not readable"},
     "more": {"ja": "ほか {count} 件", "en": "{count} more"},
     "opening": {"ja": "登録されているファイルから:", "en": "From the files that are indexed:"},
     _Kind.NEWEST: {"ja": "{noun} {count} 件のうち、新しい順:", "en": "{noun}, {count} in all, the newest first:"},
@@ -172,33 +188,77 @@ class InventoryAsked:
 
     @classmethod
     def of(cls, question: str) -> Self | None:
-        """What a question asks, as far as its words tell; None where it asks for anything else."""
-        text = " ".join(unicodedata.normalize("NFKC", question[: _READ_CHARS + 1]).split())
-        of_folders = _OF_FOLDERS.search(text) is not None
-        if len(text) > _READ_CHARS or _OTHERWISE.search(text) or not (of_folders or _OF_FILES.search(text)):
+        """What a question asks, as far as its words tell; None where it asks for anything else, or several things."""
+        text = unicodedata.normalize("NFKC", question.strip())
+        if len(question) > _READ_CHARS or len(text) > _READ_CHARS or _SEVERAL_SAID.search(text):
             return None
+        of_folders = _OF_FOLDERS.search(text) is not None
         kinds = [kind for kind, pattern in _INTENTS.items() if re.search(pattern, text, re.IGNORECASE)]
-        return cls(kinds[0], text, of_folders) if kinds else cls(_Kind.LIST, text, of_folders) if of_folders else None
+        dated = _BY_DATE.intersection(kinds)
+        if len(dated) > 1 or (dated and _Kind.COUNT in kinds) or not (of_folders or _OF_FILES.search(text)):
+            return None
+        return cls((kinds or [_Kind.LIST])[0], text, of_folders) if kinds or of_folders else None
 
 
-def _chosen(text: str, rows: Sequence[_Row]) -> tuple[list[_Row], str]:
-    """The files of the formats and kinds that a text names, or all, and what it calls them."""
-    families = [each for each in FAMILIES if each.named_in(text)]
-    formats = {found for each in families for found in each.formats}
-    kinds = [f"{words}|{kind}" for kind, words in _KINDS.items() if re.search(words, text, re.IGNORECASE)]
-    kinds += [re.escape(found.group()) for found in re.finditer(_PAPER, text, re.IGNORECASE)]
-    chosen = [
-        row
-        for row in rows
-        if (not formats or row["format"] in formats)
-        and (not kinds or any(re.search(words, _name(row), re.IGNORECASE) for words in kinds))
-    ]
-    said = [re.search(words, text, re.IGNORECASE) for words in (*(each.words for each in families), *kinds)]
-    return chosen, " ".join(dict.fromkeys(found.group() for found in said if found))
+@dataclass(frozen=True)
+class _Chosen:
+    """Files of one or several formats and kinds.
+
+    Attributes:
+        rows: The files.
+        nouns: What the question calls them, each with how many files it means; empty for all files.
+        is_of_kind: Whether a kind is named, which only names of files tell.
+    """
+
+    rows: Sequence[_Row]
+    nouns: Mapping[str, int]
+    is_of_kind: bool
 
 
-def _name(row: _Row) -> str:
-    return unicodedata.normalize("NFKC", f"{row['document_id']} {row['title']}").replace("_", " ")
+def _chosen(text: str, asked: str, folder: str, rows: Sequence[_Row]) -> _Chosen:
+    """The files of the formats and kinds that a text names, or all.
+
+    Args:
+        text: The question without the folder that it names.
+        asked: The question.
+        folder: The folder.
+        rows: The files below it.
+    """
+    names = {row["document_id"]: _name(row, folder) for row in rows}
+    kinds = [(words, f"{words}|{kind}") for kind, words in _KINDS.items()]
+    kinds += [(re.escape(each), re.escape(each)) for each in re.findall(_PAPER, text, re.IGNORECASE)]
+    of_kind = {
+        _said(words, text, asked): [row for row in rows if re.search(sought, names[row["document_id"]], re.IGNORECASE)]
+        for words, sought in kinds
+        if re.search(words, text, re.IGNORECASE)
+    }
+    of_format = {
+        _said(each.words, text, asked): [row for row in rows if row["format"] in each.formats]
+        for each in FAMILIES
+        if each.named_in(text)
+    }
+    if not of_kind and not of_format:
+        return _Chosen(rows, {}, is_of_kind=False)
+    both = [{row["document_id"] for held in part.values() for row in held} for part in (of_kind, of_format) if part]
+    chosen = [row for row in rows if row["document_id"] in set.intersection(*both)]
+    nouns = {" ".join([*of_format, *of_kind]): len(chosen)}
+    if not of_kind or not of_format:
+        found = sorted((of_kind | of_format).items(), key=lambda pair: asked.find(pair[0]))
+        nouns = {noun: len(held) for noun, held in found}
+    return _Chosen(chosen, nouns, is_of_kind=bool(of_kind))
+
+
+def _said(words: str, text: str, asked: str) -> str:
+    """What a text calls something, as it is written in the question."""
+    found = re.search(words, text, re.IGNORECASE)
+    place = asked.casefold().find(found.group().casefold()) if found else -1
+    return asked[place : place + len(found.group())] if found and place >= 0 else ""
+
+
+def _name(row: _Row, folder: str) -> str:
+    """What a file is called: its path without the folder that is asked for, and its title."""
+    path = "/".join(part for part in row["document_id"].split("/") if part != folder)
+    return unicodedata.normalize("NFKC", f"{path} {row['title']}").replace("_", " ").casefold()
 
 
 def inventory(
@@ -218,76 +278,117 @@ def inventory(
         allowed: Documents that filters let through; None for all.
 
     Returns:
-        None where the question names something that is no folder, or a kind of document that no name tells of.
+        None where the question says anything else, names a kind of document that no name tells of, or a format that no
+        file has without saying that files are meant; also where nothing could be read.
 
     Raises:
         StoreError: A published file is gone.
     """
-    every = sorted(stored.read(DOCUMENTS, _COLUMNS).to_pylist(), key=lambda row: row["document_id"])
-    called = documents_called(
-        asked.text, [row for row in every if allowed is None or row["document_id"] in allowed], _SAID_BESIDE
-    )
+    every = stored.read(DOCUMENTS, _COLUMNS).to_pylist()
+    every = [row for row in every if allowed is None or row["document_id"] in allowed]
+    called = documents_called(asked.text, every, _SAID_BESIDE)
     if called is None:
         return None
     folder, below, rest = called
-    rows, noun = _chosen(rest, below)
-    if not rows and (not below or not any(each.named_in(rest) for each in FAMILIES)):
+    if folder and not re.search(_FOLDER, asked.text, re.IGNORECASE) and _is_kind(folder):
+        folder, below, rest = "", every, asked.text  # documents of that kind are meant, wherever they are
+    if _OTHERWISE.search(rest):
         return None
-    head, items = _told(asked, plain_name(folder), noun, rows, len(below), language)
+    asked = replace(InventoryAsked.of(rest) or asked, text=asked.text)  # as it is without the name of the folder
+    if folder and not below:
+        known = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
+        return overview(Scope("", (), missing=folder, folders=known), language, stored, passages_of)
+    chosen = _chosen(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
+    rows = chosen.rows
+    if not rows and (chosen.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
+        return None
+    heads, items = _told(asked, plain_name(folder), chosen, len(below), language)
     examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
-    writer = FactWriter(passages_of({*(document for _, document in items[:_LISTED]), *examples}, ()), _CHARS)
-    if not writer.tell(head, examples):
-        return None
+    cited = {document for _, document in items[:_LISTED] if document}
+    writer = FactWriter(passages_of({*cited, *examples}, ()), _CHARS)
+    shown = {*writer.hits, ""}
+    for head in heads:
+        if not writer.tell(head, examples):
+            return None
     more = _text("more", language)
     writer.room -= len(more) + _MORE_CHARS
-    fit = takewhile(lambda item: writer.tell(item[0], [item[1]]) or writer.tell(item[0], examples[:1]), items[:_LISTED])
-    left = len(items) - sum(1 for _ in fit)
+
+    def said(item: tuple[str, str]) -> bool:
+        text, document = item
+        return writer.tell(text, [document] if document else examples) if document in shown else writer.state(text)
+
+    left = len(items) - sum(1 for _ in takewhile(said, items[:_LISTED]))
     writer.room += len(more) + _MORE_CHARS
     if left:
         writer.tell(more.format(count=left), examples[:1])
     return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
 
 
+def _is_kind(folder: str) -> bool:
+    return any(
+        re.fullmatch(f"{words}|{kind}", folder, re.IGNORECASE) for kind, words in (*_KINDS.items(), ("", _PAPER))
+    )
+
+
 def _told(
-    asked: InventoryAsked, folder: str, noun: str, rows: Sequence[_Row], count: int, language: str
-) -> tuple[str, list[tuple[str, str]]]:
+    asked: InventoryAsked, folder: str, chosen: _Chosen, count: int, language: str
+) -> tuple[list[str], list[tuple[str, str]]]:
     """What is said first, and what after it, each with a document that shows it.
 
     Args:
         asked: The question.
         folder: The folder that it names.
-        noun: What it calls the files; may be empty.
-        rows: The files that it asks for.
+        chosen: The files that it asks for.
         count: How many files are below the folder.
         language: Of what is said.
     """
-    scope = f"{folder}: " if folder else ""
-    parts = documents_in_folders({row["document_id"]: row for row in rows})
-    folders = sorted(((plain_name(name), held) for name, held in parts.items()), key=lambda pair: -len(pair[1]))
+    scope, rows = f"{folder}: " if folder else "", chosen.rows
+    folders = _folders(rows, folder)
+    wanted = _WANTED.search(asked.text)
+    most = (int(wanted[1]) if wanted else 0) or (_DATED if asked.kind in _BY_DATE else len(rows))
     if asked.of_folders:
-        head = _text("folder_count", language).format(scope=scope, count=len(folders))
         named = _text("folder", language)
-        return head, [(named.format(name=name, count=len(held)), next(iter(held))) for name, held in folders]
-    noun = noun or _text("files", language)
+        read = {row["document_id"] for row in rows if row["status"] == "parsed"}
+        items = [
+            (named.format(name=name, count=len(held)), next((each for each in held if each in read), held[0]))
+            for name, held in folders
+        ]
+        return [_text("folder_count", language).format(scope=scope, count=len(folders))], items
+    noun = " ".join(chosen.nouns) or _text("files", language)
     if asked.kind in _BY_DATE:
         head = scope + _text(asked.kind, language).format(noun=noun, count=len(rows))
-        wanted = _WANTED.search(asked.text)
-        return head, _by_date(rows, language, newest=asked.kind is _Kind.NEWEST)[: int(wanted[1]) if wanted else _DATED]
-    head = _text("count", language).format(scope=scope, noun=noun, count=len(rows))
-    if len(rows) < count:
-        head += _text("of_all", language).format(count=count)
+        return [head], _by_date(rows, language, newest=asked.kind is _Kind.NEWEST)[:most]
+    template, of_all = _text("count", language), _text("of_all", language).format(count=count)
+    heads = [
+        template.format(scope=scope, noun=noun, count=held) + (of_all if held < count else "")
+        for noun, held in (chosen.nouns or {noun: len(rows)}).items()
+    ]
     if unread := sum(row["status"] == "failed" for row in rows):
-        head += _text("unread", language).format(count=unread)
+        heads[-1] += _text("unread", language).format(count=unread)
     if asked.kind is _Kind.LIST:
-        return head, [(_file(row, language), row["document_id"]) for row in rows]
+        return heads, [(_file(row, language), row["document_id"]) for row in rows][:most]
     formats = Counter(row["format"] for row in rows).most_common()
     counts = {"formats": formats, "folders": [(name, len(held)) for name, held in folders]}
     items = [
-        (_text(what, language).format(counts=_counts(parts, language)), rows[0]["document_id"])
+        (_text(what, language).format(counts=_counts(parts, language)), "")
         for what, parts in counts.items()
         if len(parts) > 1
     ]
-    return head, items
+    return heads, items
+
+
+def _folders(rows: Sequence[_Row], folder: str) -> list[tuple[str, list[str]]]:
+    """The folders right below one, or below the one that holds all files, with the files in each, most first."""
+    paths = [(row["folder"].split("/"), row["document_id"]) for row in rows]
+    depth = 0
+    while paths and all(len(path) > depth for path, _ in paths) and len({path[depth] for path, _ in paths}) == 1:
+        depth += 1
+    held: dict[str, list[str]] = {}
+    for path, document in paths:
+        below = next((at + 1 for at, part in enumerate(path) if plain_name(part) == folder), depth)
+        if len(path) > below:
+            held.setdefault(plain_name(path[below]), []).append(document)
+    return sorted(held.items(), key=lambda pair: (-len(pair[1]), pair[0]))
 
 
 def _counts(parts: Sequence[tuple[str, int]], language: str) -> str:
@@ -296,31 +397,40 @@ def _counts(parts: Sequence[tuple[str, int]], language: str) -> str:
 
 
 def _by_date(rows: Sequence[_Row], language: str, *, newest: bool) -> list[tuple[str, str]]:
-    """Files by the date in their names, where all have one, else by their last change, without those of none."""
-    in_names = {row["document_id"]: _DATE.findall(PurePath(row["document_id"]).name) for row in rows}
+    """Files by the latest date in their names, where all have one, else by their last change, without those of none."""
+    in_names = {row["document_id"]: _date_in(PurePath(row["document_id"]).name) for row in rows}
     named = all(in_names.values())
-    dates = {
-        row["document_id"]: "-".join(in_names[row["document_id"]][-1])
-        if named
-        else row["modified_at"].astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        if row["modified_at"] is not None
-        else ""
-        for row in rows
-    }
-    dated = sorted((row for row in rows if dates[row["document_id"]]), key=lambda row: dates[row["document_id"]])
-    stated = _text("named" if named else "changed", language)
+    dated = [(date, row) for row in rows if (date := in_names[row["document_id"]] if named else row["modified_at"])]
+    stated, form = ("named", "%Y-%m-%d") if named else ("changed", "%Y-%m-%d %H:%M UTC")
     return [
-        (_file(row, language, stated.format(date=dates[row["document_id"]])), row["document_id"])
-        for row in (reversed(dated) if newest else dated)
+        (
+            _file(row, language, _text(stated, language).format(date=date.astimezone(UTC).strftime(form))),
+            row["document_id"],
+        )
+        for date, row in sorted(dated, key=lambda pair: (pair[0], pair[1]["document_id"]), reverse=newest)
     ]
+
+
+def _date_in(name: str) -> datetime | None:
+    """The latest date in a name."""
+    found = []
+    for pattern in _DATES:
+        for year, month, day in pattern.findall(unicodedata.normalize("NFKC", name)):
+            with suppress(ValueError):  # no date, as 2024-02-30
+                found.append(datetime(int(year), int(month), int(day), tzinfo=UTC))
+    return max(found, default=None)
 
 
 def _file(row: _Row, language: str, stated: str = "") -> str:
     """A file, with its pages, and what else is stated of it."""
     pages = row["page_count"] or 0
     facts = [_text("pages", language).format(count=pages, pages=counted(pages, "page"))] * (pages > 1) + [stated]
+    facts += [_text("not_read", language)] * (row["status"] == "failed")
     said = ("、" if language == "ja" else ", ").join(filter(None, facts))
-    name = plain_name(row["document_id"], _PATH_CHARS)
+    path = row["document_id"]
+    if len(path) > _PATH_CHARS:
+        path = f"{path[: _PATH_CHARS // 3]}…{path[-_PATH_CHARS * 2 // 3 :]}"
+    name = plain_name(path, len(path))
     return f"{name}（{said}）" if said and language == "ja" else f"{name} ({said})" if said else name
 
 

@@ -44,7 +44,7 @@ _FOLDERS = (
     re.compile(r"(?<![^\s\"'“])(?P<name>[^\s\"'“”?!,;]{1,60})[\"'”]?\s+(?:folder|directory)\b", re.IGNORECASE),
 )
 _NO_NAME = re.compile(
-    r"(?:この|その|あの|どの|各|全|全て|すべて|主な|主要な|複数|the|this|that|which|what|each|every|all|my|our|your|are|is|in|of|a|and|about|for|contain|hold|have)",
+    r"(?:この|その|あの|どの|各|サブ|全|全て|すべて|全部|主な|主要な|複数|the|this|that|which|what|each|every|all|my|our|your|are|is|in|of|a|and|about|for|contain|hold|have)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"^\d+[_\-. ]+")
@@ -91,6 +91,9 @@ _PART_SAID = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[「『\"“]")
+_NAMING = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9]+")  # what may name something
+_WORD_FOLDER = re.compile("フォルダー?|ディレクトリ")
+_LEAST_NAMING = 2  # characters of a part of a name
 _COUNT = re.compile(r"(?<!\d)\d{1,6} ?(?:本|件|冊|通|つ|個|枚|ファイル|名|人)")
 _ASIDE = re.compile(r"\([^()]*\)|（[^（）]*）")
 _TOGETHER = re.compile(
@@ -194,14 +197,22 @@ def documents_called(
         beside: What else may be said.
 
     Returns:
-        The folder, or nothing; the documents; and the text without the folder. None where it names anything else.
+        The folder, or nothing; the documents, none where there is no such folder; and the text without the folder. None
+        where it says anything else.
     """
     folder, rest = _folder_called(text, rows)
-    words = _said(keywords(_ASKING.sub(" ", beside.sub(" ", rest))))
-    if not words:
+    name = _WORD_FOLDER.split(_folder_name(text)[0])[0].removesuffix("の")
+    if not folder and _NAMING.search(beside.sub(" ", name)):
+        folder, rest = name, text.replace(name, " ")
+    left = [each.casefold() for each in _NAMING.findall(beside.sub(" ", rest))]
+    if not left:
         return folder, _in_folder(folder, rows) if folder else rows, rest
-    chosen = [] if folder else _in_named_folders(words, rows)
-    return (_shared_name(chosen, rows, words), chosen, rest) if chosen else None
+    parts = {part: _folded(part) for row in rows for part in row["folder"].split("/")}
+    meant = {part for part, plain in parts.items() if all(_called(each).search(plain) for each in left)}
+    chosen = [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
+    if folder or not chosen or max(map(len, left)) < _LEAST_NAMING:
+        return None
+    return _shared_name(chosen, rows, _said(" ".join(left))), chosen, rest
 
 
 def _folder_explained(unexplained: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:

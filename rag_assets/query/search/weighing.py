@@ -263,7 +263,8 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
 
 def _said_beyond(question: str, found: Sequence[Candidate], walked: Sequence[Candidate]) -> float:
     """What a walk is worth beside the passages that words and meaning find: 0 where none that it leads to holds more
-    than a few words of the question which the best of these lacks, 1 where one holds many.
+    than a few words of the question which that of these lacks that holds most, 1 where one holds many, or none is
+    found.
     """
     held, weights = _held(question, [*found, *walked])
     of_found, of_walked = held[: len(found)], held[len(found) :]
