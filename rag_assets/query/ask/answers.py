@@ -1,6 +1,7 @@
 """What `ask` returns: sentences with checked citations, the sources that they name, and the trace."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field, computed_field
@@ -144,3 +145,17 @@ class Answered:
 
 
 AnswerEvent = EvidenceFound | TextPiece | Answered
+
+
+def numbered_as_cited(
+    sentences: Sequence[Sentence], sources: Sequence[Source]
+) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
+    """Sentences and their sources, those that are cited first, numbered in the order in which they are."""
+    cited = dict.fromkeys(each.number for sentence in sentences for each in sentence.citations)
+    ordered = sorted(sources, key=lambda each: [*cited].index(each.number) if each.number in cited else len(cited))
+    numbers = {each.number: number for number, each in enumerate(ordered, start=1)}
+    said = [
+        replace(each, citations=tuple(replace(found, number=numbers[found.number]) for found in each.citations))
+        for each in sentences
+    ]
+    return tuple(said), tuple(replace(each, number=numbers[each.number]) for each in ordered)

@@ -40,7 +40,16 @@ from rag_assets.contracts.modes import (
 )
 from rag_assets.contracts.ports import AnswerScorer, LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
-from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
+from rag_assets.query.ask.answers import (
+    Answer,
+    Answered,
+    AnswerEvent,
+    EvidenceFound,
+    Sentence,
+    Source,
+    TextPiece,
+    numbered_as_cited,
+)
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
 from rag_assets.query.ask.extracts import extracts, listed
@@ -197,11 +206,10 @@ class Asking:
         pieces: list[str] = []
         failure = None
         model = self.model if self.model is not None and self.model.generative else None
-        of_files = self._of_files(retrieval, trace)
-        parts = of_files or _AnswerParts((), ())
-        if of_files:
+        parts = self._of_files(retrieval, trace)
+        if parts is not None:
             model = None  # the table of documents tells it
-        if model is not None:
+        elif model is not None:
             try:
                 parts = yield from _recorded(self._writing(retrieval, model, trace, live=live), pieces)
             except BudgetError:
@@ -209,7 +217,7 @@ class Asking:
             except ModelError as error:
                 model, failure = None, str(error)
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
-        if model is None and not of_files:
+        if parts is None:
             parts = (
                 self._overview(retrieval, trace) or self._from_table(retrieval, trace) or self._quoted(retrieval, trace)
             )
@@ -272,7 +280,6 @@ class Asking:
         scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
         if scope is None:
             return None
-
         found = overview(scope, retrieval.language, self.stored, self._passages_of(retrieval, trace))
         trace.add("overview", began, len(scope.rows), texts=(f"documents {len(scope.rows)}",))
         if not found.sentences and not found.text:
@@ -375,7 +382,7 @@ class Asking:
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
             sentences, answers = extracts(asks, sources)
         trace.add("quote", began, len(sentences))
-        said, sources = _numbered_as_cited(plain_sentences(sentences, sources), sources)
+        said, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
         return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
 
@@ -527,20 +534,6 @@ def _unexplained(question: str, hits: Sequence[Hit]) -> tuple[str, ...]:
     if name not in traits.defined or any(traits.defines(each) for hit in hits for each in statements(hit.text)):
         return ()
     return (name,)
-
-
-def _numbered_as_cited(
-    sentences: Sequence[Sentence], sources: Sequence[Source]
-) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
-    """Sentences and their sources, those that are cited first, numbered in the order in which they are."""
-    cited = dict.fromkeys(each.number for sentence in sentences for each in sentence.citations)
-    ordered = sorted(sources, key=lambda each: [*cited].index(each.number) if each.number in cited else len(cited))
-    numbers = {each.number: number for number, each in enumerate(ordered, start=1)}
-    said = [
-        replace(each, citations=tuple(replace(found, number=numbers[found.number]) for found in each.citations))
-        for each in sentences
-    ]
-    return tuple(said), tuple(replace(each, number=numbers[each.number]) for each in ordered)
 
 
 def _placed_by_quotes(sentences: Sequence[Sentence], sources: Sequence[Source]) -> tuple[Source, ...]:

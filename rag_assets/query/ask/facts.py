@@ -110,6 +110,16 @@ def plain_name(name: str, most_chars: int = _NAME_CHARS) -> str:
     return one_line(name)[:most_chars].translate(_BRACKETS)
 
 
+def joined(parts: Sequence[str], language: str) -> str:
+    """Parts in a row, as a language has it."""
+    return ("、" if language == "ja" else ", ").join(parts)
+
+
+def counts_of(counted: Sequence[tuple[str, int]], language: str, most: int) -> str:
+    """Names with how many there are of each, of more than so many the first ones."""
+    return joined([f"{name} {count}" for name, count in counted[:most]] + ["…"] * (len(counted) > most), language)
+
+
 def squeezed(text: str) -> str:
     """A text without what stands between words, as compared."""
     return _BETWEEN.sub("", unicodedata.normalize("NFKC", text))

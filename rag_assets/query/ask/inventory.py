@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS
-from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, plain_name
+from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, counts_of, joined, plain_name
 from rag_assets.query.ask.overview import overview
 from rag_assets.query.ask.scope import Scope, documents_called, first_folders
 from rag_assets.query.stored import StoredTables
@@ -279,7 +279,7 @@ def inventory(
 
     Returns:
         None where the question says anything else, names a kind of document that no name tells of, or a format that no
-        file has without saying that files are meant; also where nothing could be read.
+        file has without saying that files are meant; also where nothing could be read, or no file has a date.
 
     Raises:
         StoreError: A published file is gone.
@@ -303,6 +303,8 @@ def inventory(
     if not rows and (chosen.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
         return None
     heads, items = _told(asked, plain_name(folder), chosen, len(below), language)
+    if asked.kind in _BY_DATE and not items:
+        return None
     examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
     cited = {document for _, document in items[:_LISTED] if document}
     writer = FactWriter(passages_of({*cited, *examples}, ()), _CHARS)
@@ -370,7 +372,7 @@ def _told(
     formats = Counter(row["format"] for row in rows).most_common()
     counts = {"formats": formats, "folders": [(name, len(held)) for name, held in folders]}
     items = [
-        (_text(what, language).format(counts=_counts(parts, language)), "")
+        (_text(what, language).format(counts=counts_of(parts, language, _COUNTED)), "")
         for what, parts in counts.items()
         if len(parts) > 1
     ]
@@ -389,11 +391,6 @@ def _folders(rows: Sequence[_Row], folder: str) -> list[tuple[str, list[str]]]:
         if len(path) > below:
             held.setdefault(plain_name(path[below]), []).append(document)
     return sorted(held.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-
-
-def _counts(parts: Sequence[tuple[str, int]], language: str) -> str:
-    said = [f"{name} {count}" for name, count in parts[:_COUNTED]] + ["…"] * (len(parts) > _COUNTED)
-    return ("、" if language == "ja" else ", ").join(said)
 
 
 def _by_date(rows: Sequence[_Row], language: str, *, newest: bool) -> list[tuple[str, str]]:
@@ -426,7 +423,7 @@ def _file(row: _Row, language: str, stated: str = "") -> str:
     pages = row["page_count"] or 0
     facts = [_text("pages", language).format(count=pages, pages=counted(pages, "page"))] * (pages > 1) + [stated]
     facts += [_text("not_read", language)] * (row["status"] == "failed")
-    said = ("、" if language == "ja" else ", ").join(filter(None, facts))
+    said = joined([each for each in facts if each], language)
     path = row["document_id"]
     if len(path) > _PATH_CHARS:
         path = f"{path[: _PATH_CHARS // 3]}…{path[-_PATH_CHARS * 2 // 3 :]}"

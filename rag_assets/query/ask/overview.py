@@ -31,6 +31,8 @@ from rag_assets.query.ask.facts import (
     Facts,
     FactWriter,
     PassagesOf,
+    counts_of,
+    joined,
     plain_name,
     squeezed,
 )
@@ -136,7 +138,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         StoreError: A published file is gone.
     """
     if scope.missing:
-        known = _joined([plain_name(each) for each in scope.folders[:_COUNTED]], language)
+        known = joined([plain_name(each) for each in scope.folders[:_COUNTED]], language)
         text = _text("no_folder", language).format(name=plain_name(scope.missing), known=known or "–")
         return Facts(text=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
@@ -159,7 +161,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         scope=f"{plain_name(scope.name)}: " if scope.name else "",
         count=len(documents),
         documents=counted(len(documents), "document"),
-        formats=_counts(Counter(row["format"] for row in documents.values()).most_common(), language),
+        formats=counts_of(Counter(row["format"] for row in documents.values()).most_common(), language, _COUNTED),
     )
     if unread := len(scope.rows) - len(documents):
         counts += _text("unread", language).format(count=unread)
@@ -170,7 +172,7 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         listed = [(kind, len(held)) for kind, held in kinds[:_COUNTED]]
         if others := len(documents) - sum(count for _, count in listed):
             listed.append((_text("other_kinds", language), others))
-        writer.tell(_text("kinds", language).format(kinds=_counts(listed, language, len(listed))), examples)
+        writer.tell(_text("kinds", language).format(kinds=counts_of(listed, language, len(listed))), examples)
     labels = {_first_folder(group) for group in groups}
     writer.leave_room_for([folder for folder in counted_folders if folder[0] not in labels])
     told_of = {
@@ -252,7 +254,7 @@ class _Writer(FactWriter):
 
     def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
         """Leave room for the names of folders."""
-        named = _text("folders", self._language).format(folders=_counts(folders, self._language, len(folders)))
+        named = _text("folders", self._language).format(folders=counts_of(folders, self._language, len(folders)))
         self._left = min(_LEFT_CHARS, len(named) + 5 * CITED) if folders else 0
         self.room -= self._left
 
@@ -261,7 +263,7 @@ class _Writer(FactWriter):
         self.room += self._left
         cited = [examples[name] for name, _ in folders[:CITED]]
         for most in range(min(len(folders), _LEFT_CHARS // 4), 0, -1):
-            named = _counts(folders, self._language, most)
+            named = counts_of(folders, self._language, most)
             if self.tell(_text("folders", self._language).format(folders=named), cited[:most]):
                 break
 
@@ -292,7 +294,7 @@ class _Writer(FactWriter):
         spent = sum(map(len, parts)) or _ENTITIES_CHARS * bool(group.entities)
         least = min(_NAMES_CHARS, max(room - spent, _LEAST_NAMES_CHARS))
         named = [pair for pair, length in zip(names_left.items(), lengths, strict=True) if length <= least]
-        if names := _joined([name for _, name in named], self._language):
+        if names := joined([name for _, name in named], self._language):
             parts.append(f"{names}…" if len(named) < len(names_left) else names)
             cited += [self.beginning(document) for document, _ in named[:CITED]]
         entities = [] if says_what else group.entities
@@ -300,7 +302,7 @@ class _Writer(FactWriter):
             lengths = accumulate(len(name) + 1 for name, _ in entities)
             entities = [each for each, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
         if standing := self._standing(entities):
-            parts.append(_text("entities", self._language).format(names=_joined(list(standing), self._language)))
+            parts.append(_text("entities", self._language).format(names=joined(list(standing), self._language)))
             cited += list({hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}.values())[::-1]
         if not says_what:
             rest = room - sum(map(len, parts)) if parts else STATEMENT_CHARS * statements
@@ -311,7 +313,7 @@ class _Writer(FactWriter):
             cited += [quoted for _, quoted in quotes]
         if not parts:
             pages = self._pages(group.document)
-            parts += [_text("pages", self._language).format(names=_joined(list(pages), self._language))] * bool(pages)
+            parts += [_text("pages", self._language).format(names=joined(list(pages), self._language))] * bool(pages)
             cited += list(pages.values())
         template = _text("group" if group.count > 1 else "one", self._language)
         return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
@@ -362,17 +364,6 @@ def _called(group: _Group, hit: Hit) -> str:
 def _text(name: str, language: str) -> str:
     texts = _TEXTS[name]
     return texts.get(language, texts["en"])
-
-
-def _joined(parts: Sequence[str], language: str) -> str:
-    return ("、" if language == "ja" else ", ").join(parts)
-
-
-def _counts(counted: Sequence[tuple[str, int]], language: str, most: int = _COUNTED) -> str:
-    parts = [f"{name} {count}" for name, count in counted[:most]]
-    if len(counted) > most:
-        parts.append("…")
-    return _joined(parts, language)
 
 
 @cache
