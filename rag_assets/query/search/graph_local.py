@@ -1,20 +1,22 @@
 """Mode `graph_local`: passages by a walk over the graph of passages and entities that starts at what the query names.
 
 The walk starts at the entities whose names stand in the query, at those nearest to it by meaning and words, each by its
-score over the number of passages that name it, and, with a small weight, at the passages that mode `hybrid` finds. So
-a passage is found that shares no word with the query, but names what a passage names that does. Filters hold for
+score over the number of passages that name it, and, with a small weight, at the passages nearest by meaning. So a
+passage is found that shares no word with the query, but names what a passage names that does. Filters hold for
 passages: for those at which walks start and those that are returned; walks pass through all others.
 
 Source: HippoRAG, NeurIPS 2024 (specificity of nodes, section 2.3), and HippoRAG 2, ICML 2025 (passages among the seeds,
 their weight 0.05, five entities, damping 0.5). Deviations: there is no language model, so that names in the query and
 entities near to it take the place of filtered triples; an entity has the mean vector of the passages that name it, not
-that of its name; passages are scored by `hybrid`, not by vectors alone, and only the passages that it finds are seeds.
+that of its name; only the nearest passages are seeds, not all.
 """
 
 import re
 import time
 import unicodedata
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +24,9 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import min_max, ranked
-from rag_assets.query.search.index import Candidate, Index, best_first, scored
-from rag_assets.query.search.passage_graph import PassageGraph, named_entities
-from rag_assets.query.search.passages import CANDIDATES, search_both, search_hybrid
+from rag_assets.query.search.index import Candidate, Index, at_once, best_first, scored
+from rag_assets.query.search.passage_graph import PassageGraph, PassageGraphs, named_entities
+from rag_assets.query.search.passages import CANDIDATES, search_both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 
 NEAREST = 5  # entities near to the query at which walks start
@@ -67,8 +69,7 @@ class Walk:
 
     def nearest_entities(self, count: int) -> list[int]:
         """Positions of the entities that walks reach most often, seeds included; equal ones by position."""
-        best = np.argsort(-self.entities, kind="stable")[:count]
-        return [int(position) for position in best if self.entities[position] > 0]
+        return [int(position) for position in _most(self.entities)[:count]]
 
 
 def walk_worth(query: str, graph: PassageGraph) -> float:
@@ -94,23 +95,44 @@ def search_graph_local(request: RetrievalRequest, indexes: Indexes, trace: Trace
 
 
 def ranked_passages(
-    graph: PassageGraph, scores: NDArray[np.float64], request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder
+    graph: PassageGraph,
+    scores: NDArray[np.float64],
+    request: RetrievalRequest,
+    indexes: Indexes,
+    trace: TraceRecorder,
+    known: Mapping[str, Candidate] | None = None,
 ) -> list[Candidate]:
-    """Passages by falling score, of which there is one for each of the graph; equal ones by id; none with score 0."""
+    """Passages by falling score, of which there is one for each of the graph; equal ones by id; none with score 0.
+
+    Those of which a row is known, one that the filters let pass, are not looked up.
+    """
     began = time.perf_counter()
-    order = np.argsort(-scores, kind="stable")
-    reached = {graph.chunk_ids[place]: float(scores[place]) for place in order if scores[place] > 0}
-    keys = list(reached)
+    order = _most(scores)
     where = request.filters.to_sql(indexes.chunks.columns)
     found: list[Candidate] = []
     start, size = 0, max(2 * request.depth, _LOOKED_UP)
-    while start < len(keys) and len(found) < request.depth:
-        rows = indexes.chunks.having(keys[start : start + size], where, trace)
-        found += [replace(row, score=reached[key]) for key, row in rows.items()]
+    while start < len(order) and len(found) < request.depth:
+        reached = {graph.chunk_ids[place]: float(scores[place]) for place in order[start : start + size]}
+        rows = _rows([*reached], known or {}, indexes.chunks, where, trace)
+        found += [row.with_score(reached[row.key]) for row in rows]
         start, size = start + size, size * 4
     best = best_first(found)[: request.depth]
     trace.add("rank", began, len(best), scores=scored(best))
     return best
+
+
+def _most(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Places by falling score, without those of score 0; equal ones by place."""
+    reached = np.flatnonzero(scores > 0)
+    return reached[np.argsort(-scores[reached], kind="stable")]
+
+
+def _rows(
+    keys: Sequence[str], known: Mapping[str, Candidate], chunks: Index, where: str | None, trace: TraceRecorder
+) -> list[Candidate]:
+    """The rows of passages that satisfy a condition; those known do."""
+    others = chunks.having([key for key in keys if key not in known], where, trace)
+    return [*(known[key] for key in keys if key in known), *others.values()]
 
 
 def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:
@@ -119,11 +141,40 @@ def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder)
     Raises:
         QueryError: No entities are indexed.
     """
+    _, graphs = _indexed(indexes)
+    depth = max(CANDIDATES, request.depth)
+    nearest = partial(indexes.chunks.nearest, request.embedding, request.filters.to_sql(indexes.chunks.columns), depth)
+    searches = [partial(entities_near, request, indexes), nearest]
+    entities, passages = at_once(searches, trace)
+    graph = graphs.get()
+    return graph, walk_between(request, graph, entities, passages, trace)
+
+
+def entities_near(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Entities by falling nearness to a query, by meaning and words.
+
+    Raises:
+        QueryError: No entities are indexed.
+    """
+    entities, _ = _indexed(indexes)
+    return search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
+
+
+def _indexed(indexes: Indexes) -> tuple[Index, PassageGraphs]:
     if indexes.entities is None or indexes.graphs is None or indexes.entities.row_count == 0:
         raise QueryError(f"mode graph_local needs the entity graph, and no entities are indexed: {HOW_TO_INDEX}")
-    graph = indexes.graphs.get()
-    seeds = _seeds(request, indexes.entities, graph, trace)
-    passages = search_hybrid(request, indexes, trace)
+    return indexes.entities, indexes.graphs
+
+
+def walk_between(
+    request: RetrievalRequest,
+    graph: PassageGraph,
+    entities: Sequence[Candidate],
+    passages: Sequence[Candidate],
+    trace: TraceRecorder,
+) -> Walk:
+    """Walk from what a query names, the entities near to it and the passages nearest to it."""
+    seeds = _seeds(request, entities, graph, trace)
     began = time.perf_counter()
     reset = np.zeros(len(graph.chunk_ids) + len(graph.entity_ids))
     for key, score in min_max({candidate.key: candidate.score for candidate in passages}).items():
@@ -136,12 +187,13 @@ def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder)
     sizes = f"{len(graph.chunk_ids)} passages, {len(graph.entity_ids)} entities, {graph.edge_count} edges"
     names = [f"neighbour {graph.entity_names[each]}" for each in walk.nearest_entities(_SHOWN) if each not in seeds]
     trace.add("walk", began, int((walk.passages > 0).sum()), texts=(sizes, *names))
-    return graph, walk
+    return walk
 
 
-def _seeds(request: RetrievalRequest, entities: Index, graph: PassageGraph, trace: TraceRecorder) -> dict[int, float]:
+def _seeds(
+    request: RetrievalRequest, found: Sequence[Candidate], graph: PassageGraph, trace: TraceRecorder
+) -> dict[int, float]:
     """Weight of each entity at which walks start, the heaviest first: score over passages that name it."""
-    found = search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
     began = time.perf_counter()
     known = [candidate for candidate in found if candidate.key in graph.entity_positions][:NEAREST]
     scores = {graph.entity_positions[each.key]: each.score / 2 for each in known}

@@ -17,14 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
+from rag_assets.contracts.tables import CHUNK_INDEX, ENTITY_INDEX, VectorTable
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.query.search.fusion import ranked
 from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery, readable
 from rag_assets.store.vectors.store import VectorStore, sql_in
 from rag_assets.text.folding import TermKind, kind_of, query_terms
 
-_PROBES = 32
+_PROBES = (32, 0)  # partitions of vectors that are read, at least and at most; 0 for all, as LanceDB then does
+_ENTITY_PROBES = (16, 16)  # entities are many, and a few near ones are wanted: 16 of 114 find 0.96 of the first five
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
@@ -119,6 +120,7 @@ class Index:
         self.version = version
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
+        self._probes = _ENTITY_PROBES if declaration is ENTITY_INDEX else _PROBES
         self._known: dict[str, frozenset[str]] = {}
         self._shown = [name for name in SHOWN if name in self._table.schema.names]  # an earlier release had fewer
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
@@ -160,8 +162,8 @@ class Index:
                 "LanceVectorQueryBuilder", self._table.search(vector, vector_column_name="vector", query_type="vector")
             )
             .distance_type("dot")
-            .minimum_nprobes(_PROBES)
-            .maximum_nprobes(0)
+            .minimum_nprobes(self._probes[0])
+            .maximum_nprobes(self._probes[1])
             .select([*self._ids, *(self._shown if show else ()), "_distance"])
             .with_row_id(True)
             .limit(limit)

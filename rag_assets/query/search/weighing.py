@@ -43,9 +43,10 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.query.results import TRACED, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max
-from rag_assets.query.search.graph_local import search_graph_local, walk_worth
+from rag_assets.query.search.graph_local import entities_near, ranked_passages, walk_between, walk_worth
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, Index, at_once, rescored, scored
+from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.search.passages import CANDIDATES, both
 from rag_assets.query.search.ranking_weights import (
     COVERAGE,
@@ -199,14 +200,18 @@ def _signals(
     identifiers = [term for term in query_terms(asked).split() if kind_of(term) is TermKind.IDENTIFIER]
     if "identifiers" in wanted and identifiers:
         searches["identifiers"] = partial(chunks.matching, " ".join(identifiers), where, depth)
-    worth = 0.0
+    graph, worth = None, 0.0
     if "graph" in wanted and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
-        worth = walk_worth(request.text, indexes.graphs.get())
+        graph = indexes.graphs.get()
+        worth = walk_worth(request.text, graph)
     if worth:
-        searches["graph"] = partial(search_graph_local, replace(request, depth=CANDIDATES), indexes)
+        searches["entities"] = partial(entities_near, request, indexes)
     rankings = dict(zip(searches, at_once([*searches.values()], trace), strict=True))
     matching, nearest = rankings["words"], rankings["meaning"]
-    found = [*{each.key: each for each in chain(matching, nearest, rankings.get("graph", ()))}.values()]
+    walked: list[Candidate] = []
+    if graph is not None and worth:
+        walked = _walked(request, indexes, graph, rankings["entities"], nearest, matching, trace)
+    found = [*{each.key: each for each in chain(matching, nearest, walked)}.values()]
     words, meaning = _by_best(matching), _by_place(nearest)
     own = {each.key: 0.0 for each in found} | comb_sum([words, _times(_OWN_MEANING, meaning)])
     signals: dict[str, _Scores] = {"words": words, "meaning": meaning}
@@ -224,14 +229,28 @@ def _signals(
         signals["agreement"] = {key: min(score, meaning[key]) for key, score in words.items() if key in meaning}
     shares = _by_best(rankings.get("identifiers", ()))
     signals["identifiers"] = {each.key: shares[each.key] for each in found if each.key in shares}
-    if worth:
+    if walked:
         first = heapq.nsmallest(_WALK_READ, found, key=lambda each: (-own[each.key], each.key))
-        walked = rankings["graph"]
         read = _read([*first, *walked[:_WALK_READ]], chunks, trace)
         found = [*{each.key: each for each in (*found, *read)}.values()]
         worth *= _said_beyond(request.text, read[: len(first)], read[len(first) :])
         signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(walked)}
     return found, signals
+
+
+def _walked(
+    request: RetrievalRequest,
+    indexes: Indexes,
+    graph: PassageGraph,
+    entities: Sequence[Candidate],
+    nearest: Sequence[Candidate],
+    matching: Sequence[Candidate],
+    trace: TraceRecorder,
+) -> list[Candidate]:
+    """Passages to which a walk leads from entities and from the nearest passages."""
+    walk = walk_between(request, graph, entities, nearest, trace)
+    known = {each.key: each for each in chain(matching, nearest)}
+    return ranked_passages(graph, walk.passages, replace(request, depth=CANDIDATES), indexes, trace, known)
 
 
 def _first(scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Scores]) -> list[Candidate]:
