@@ -95,6 +95,7 @@ def test_the_graph_counts_where_the_query_leads_on_from_what_few_passages_name(
     assert "graph" in fused_signals(result.trace)
     searched = [step.operation for step in result.trace.steps if step.index == "chunks"]
     assert (searched.count("nearest"), searched.count("matching")) == (1, 1), "walks start from what is found anyway"
+    assert "lookup" not in searched, "all that the walk leads to was found"
     assert "graph" not in fused_signals(base.search("When was Silent Harbor made?", "auto").trace)
 
 

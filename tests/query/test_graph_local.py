@@ -6,13 +6,17 @@ from graph_data import FILM, PERSON, QUESTION, TWO_STEPS, fill_lake, graph_base,
 from query_data import BagOfWordsEmbedder, make_base
 from scipy.sparse import csr_array
 
+from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.ask.local_context import local_context
-from rag_assets.query.results import Trace
-from rag_assets.query.search.graph_local import Walk, walk_worth
+from rag_assets.query.results import Trace, TraceRecorder
+from rag_assets.query.search.graph_local import Walk, walk_between, walk_worth
+from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.passage_graph import PassageGraph, build_passage_graph
+from rag_assets.query.search.passages import CANDIDATES
+from rag_assets.query.search.request import RetrievalRequest
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.folding import fold_name
@@ -122,6 +126,46 @@ def test_a_walk_outweighs_words_where_it_leads_to_what_no_passage_found_says(
     one_step = base.search("Was the director silent of the harbor of Silent Harbor?", "weighted", 2)
     assert not any(_added(one_step.trace, "graph").values())
     assert PERSON not in {hit.document_id for hit in one_step.hits}
+
+
+@pytest.fixture
+def small_graph() -> PassageGraph:
+    """Two passages, each with an entity that only it names, and a passage that names none."""
+    weights = np.zeros((5, 5))
+    for passage, entity in ((0, 3), (1, 4)):
+        weights[passage, entity] = weights[entity, passage] = 1.0
+    names = ("harbor", "vienna")
+    return PassageGraph(("a", "b", "c"), names, names, {}, np.array([1, 1]), csr_array(weights))
+
+
+def test_a_walk_starts_at_near_entities_that_the_query_does_not_name(small_graph: PassageGraph) -> None:
+    walk = walk_between(_request("quay"), small_graph, [_candidate("harbor", 2.0)], [], TraceRecorder())
+    assert walk.passages[0] > 0
+    assert (walk.passages[1:] == 0).all()
+
+
+def test_a_walk_starts_at_the_nearest_passages_however_many_are_wanted(small_graph: PassageGraph) -> None:
+    near = [_candidate("a", 0.9), _candidate("c", 0.8), *(_candidate(f"other {n}", 0.5) for n in range(CANDIDATES))]
+    walk, of_more = (
+        walk_between(_request("quay"), small_graph, [], passages, TraceRecorder())
+        for passages in (near[:CANDIDATES], [*near, _candidate("b", 0.1)])
+    )
+    assert walk.passages.tolist() == of_more.passages.tolist()
+    assert walk.passages[0] > walk.passages[2] > walk.passages[1] == 0
+
+
+def test_filters_hold_for_the_passages_at_which_walks_start(graph: KnowledgeBase) -> None:
+    steps = graph.search(QUESTION, "graph_local", 5, Filters(folder=("people",))).trace.steps
+    (nearest,) = (step for step in steps if (step.operation, step.index) == ("nearest", "chunks"))
+    assert nearest.filter == "(folder = 'people' OR starts_with(folder, 'people/'))"
+
+
+def _request(text: str) -> RetrievalRequest:
+    return RetrievalRequest(text, None, 10, Filters(), SummaryFormat.FILE)
+
+
+def _candidate(key: str, score: float) -> Candidate:
+    return Candidate(key, key, None, 0, score)
 
 
 def _added(trace: Trace, signal: str) -> dict[str, float]:

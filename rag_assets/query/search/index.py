@@ -24,8 +24,10 @@ from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery, 
 from rag_assets.store.vectors.store import VectorStore, sql_in
 from rag_assets.text.folding import TermKind, kind_of, query_terms
 
-_PROBES = (32, 0)  # partitions of vectors that are read, at least and at most; 0 for all, as LanceDB then does
-_ENTITY_PROBES = (16, 16)  # entities are many, and a few near ones are wanted: 16 of 114 find 0.96 of the first five
+_PROBES = 32  # partitions of vectors that are read, at least
+_PARTITION_ROWS = 4096  # of an index, about
+_ENTITY_PROBES = 16  # at least, and this share of the partitions; entities are many, and a few near ones are wanted
+_ENTITY_SHARE = 1 / 7
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
@@ -120,7 +122,6 @@ class Index:
         self.version = version
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
-        self._probes = _ENTITY_PROBES if declaration is ENTITY_INDEX else _PROBES
         self._known: dict[str, frozenset[str]] = {}
         self._shown = [name for name in SHOWN if name in self._table.schema.names]  # an earlier release had fewer
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
@@ -130,6 +131,14 @@ class Index:
     def row_count(self) -> int:
         """Rows of the table."""
         return int(self._table.count_rows())
+
+    @cached_property
+    def _probes(self) -> tuple[int, int]:
+        """Partitions that are read, at least and at most; of 0 at most, LanceDB reads all."""
+        if self.name != ENTITY_INDEX.name:
+            return _PROBES, 0
+        few = max(_ENTITY_PROBES, round(_ENTITY_SHARE * self.row_count / _PARTITION_ROWS))
+        return few, few
 
     @cached_property
     def dimension(self) -> int:

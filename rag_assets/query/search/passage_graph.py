@@ -6,8 +6,10 @@ related entities are joined by the weight of their relationship. Edges have no d
 
 Source: the graph and the walk: B. Gutiérrez and others, HippoRAG, NeurIPS 2024, and From RAG to Memory (HippoRAG 2),
 ICML 2025. PageRank by following walks outwards while they matter: R. Andersen, F. Chung and K. Lang, Local graph
-partitioning using PageRank vectors, FOCS 2006. Deviations: all nodes of a step are followed at once; edges to passages
-weigh by TF-IDF, not 1; entities of similar names are one node (`entity_merges`), not joined by edges.
+partitioning using PageRank vectors, FOCS 2006. Deviations: all nodes of a step are followed at once, and what arrives
+at a node in one step is followed or left, by one threshold for all nodes, instead of gathered until it is worth
+following by the node's degree; edges to passages weigh by TF-IDF, not 1; entities of similar names are one node
+(`entity_merges`), not joined by edges.
 """
 
 import re
@@ -91,34 +93,36 @@ class PassageGraph:
         """How often a walk is at each node that follows edges by their weight and now and then starts anew.
 
         A walk that stands at a node without edges starts anew. Walks are followed step by step from where they start,
-        and no further from nodes at which hardly any of them arrive, so that time grows with what is near, not with
-        the graph.
+        and no further from nodes at which hardly any of them arrive: edges are read near the start only, though each
+        step passes once over all nodes.
 
         Args:
             reset: For each node how often walks start there; not negative, not all 0.
-            damping: Probability of following an edge.
-            least: Share of the walks that must arrive at a node in one step to be followed on; 0 for exact
-                probabilities.
+            damping: Probability of following an edge, below 1.
+            least: Share of the walks that must arrive at a node in one step to be followed on from there; those below
+                it count for that node alone. 0 for exact probabilities.
 
         Returns:
             Probabilities of the nodes, in their order; they sum to 1.
 
         Raises:
-            ValueError: The reset weights are negative, all 0, or not one for each node.
+            ValueError: The reset weights are negative, all 0, or not one for each node, or `damping` is none.
         """
         count = len(self._inverse_strengths)
         if reset.shape != (count,) or reset.min(initial=0.0) < 0 or reset.sum() <= 0:
             raise ValueError("expected a weight of 0 or more for each node, and one above 0")
+        if not 0 <= damping < 1:
+            raise ValueError(f"damping is {damping}, expected 0 or more and less than 1")
         begins, neighbours, weights = self.adjacency.indptr, self.adjacency.indices, self.adjacency.data
-        visits = np.zeros(count)
+        visits: NDArray[np.float64] = reset / reset.sum()
         nodes = np.flatnonzero(reset)
-        arrived: NDArray[np.float64] = reset[nodes] / reset.sum()
+        arrived = visits[nodes]
         while arrived.sum() > _TOLERANCE:
-            visits[nodes] += arrived
             first, degrees = begins[nodes], begins[nodes + 1] - begins[nodes]
             edges = np.arange(degrees.sum()) + np.repeat(first - np.cumsum(degrees) + degrees, degrees)
             shares = np.repeat(damping * arrived * self._inverse_strengths[nodes], degrees) * weights[edges]
             arriving = np.bincount(neighbours[edges], shares, minlength=count).astype(np.float64, copy=False)
+            visits += arriving
             nodes = np.flatnonzero(arriving > least)
             arrived = arriving[nodes]
         visits /= visits.sum()
