@@ -657,6 +657,32 @@ def test_a_year_in_the_name_of_the_file_is_no_doubt() -> None:
 
 
 @pytest.mark.parametrize(
+    ("document", "sure"),
+    [("robocon/Japan2018/parts.docx", True), ("robocon/parts2018.docx", True), ("robocon/parts.docx", False)],
+)
+def test_a_name_with_a_year_is_no_doubt_where_the_path_holds_both(document: str, *, sure: bool) -> None:
+    rows = "部品表\n品名: 受信機\n型式: T6K\n単価: 18,700円"
+    assert extracts([Ask("robocon2018の部品表の受信機の型式と単価")], [source(rows, 1, document)])[1] is sure
+
+
+def test_an_identifier_where_the_document_begins_is_no_doubt() -> None:
+    question, passage = "第2024A7号の契約の委託料はいくらですか", source("委託料は金3,200,000円とする。")
+    begun = replace(passage, beginning="業務委託契約書\n第2024A7号")
+    assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
+
+
+@pytest.mark.parametrize(("log_odds", "sure"), [(2.0, False), (4.0, True)])
+def test_a_word_that_lacks_is_no_doubt_where_the_model_is_sure(log_odds: float, *, sure: bool) -> None:
+    class Scripted:
+        def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            assert question == asked
+            return np.full(len(statements), log_odds, np.float32)
+
+    asked = "タワーディフェンスの敵の出現位置はいくつですか"
+    assert told.extracts([Ask(asked)], [source("敵の出現位置は3つとする。")], Scripted())[1] is sure
+
+
+@pytest.mark.parametrize(
     ("question", "sure"),
     [("年会費はいくらですか", True), ("年会費は何日ですか", False), ("年会費はどのくらいの期間ですか", False)],
 )

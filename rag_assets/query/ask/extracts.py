@@ -113,6 +113,8 @@ _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask t
 _SURE = 0.6  # from which a statement is taken for an answer, see `_sureness`
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
+_READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
+_NAME_AND_YEAR = re.compile(r"([^\W\d_]{3,})((?:19|20)\d\d)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -514,7 +516,7 @@ def _sureness(
     (score, best), *others = ranked
     lead = 1 - others[0][0] / score if others and score > 0 else 0.0
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
-    held = best.named.union(*(each.own | each.above for each in passage))
+    held = best.named.union(_terms(best.source.beginning), *(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     path = unicodedata.normalize("NFKC", best.source.document_id).lower()
     lacks = any(term not in held and not _stands_within(term, path) for term in identifiers)
@@ -523,6 +525,7 @@ def _sureness(
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
     lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
     covered = _covered(asked.text, best.source)
+    lacks_word = lacks_word and best.log_odds < _READ_SURELY
     lacking = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
     )
@@ -539,8 +542,10 @@ def _sureness(
 
 def _stands_within(identifier: str, path: str) -> bool:
     """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but neither
-    `ab1` in `ab12` nor `1.2` in `1.2.3`.
+    `ab1` in `ab12` nor `1.2` in `1.2.3`; of a name with a year, both: `fair2024` in `fairs/2024`.
     """
+    if parts := _NAME_AND_YEAR.fullmatch(identifier):
+        return all(part in path for part in parts.groups())
     before, after = (r"\d" if end.isdigit() else r"[^\W\d_]" for end in (identifier[0], identifier[-1]))
     alone = rf"(?<!{before})(?<!\d[.-]){re.escape(identifier)}(?!{after})(?![.-]\d)"
     return re.search(alone, path) is not None
