@@ -658,7 +658,12 @@ def test_a_year_in_the_name_of_the_file_is_no_doubt() -> None:
 
 @pytest.mark.parametrize(
     ("document", "sure"),
-    [("robocon/Japan2018/parts.docx", True), ("robocon/parts2018.docx", True), ("robocon/parts.docx", False)],
+    [
+        ("robocon/Japan2018/parts.docx", True),
+        ("robocon/parts2018.docx", True),
+        ("robocons/parts2018.docx", False),
+        ("robocon/parts.docx", False),
+    ],
 )
 def test_a_name_with_a_year_is_no_doubt_where_the_path_holds_both(document: str, *, sure: bool) -> None:
     rows = "部品表\n品名: 受信機\n型式: T6K\n単価: 18,700円"

@@ -542,10 +542,10 @@ def _sureness(
 
 def _stands_within(identifier: str, path: str) -> bool:
     """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but neither
-    `ab1` in `ab12` nor `1.2` in `1.2.3`; of a name with a year, both: `fair2024` in `fairs/2024`.
+    `ab1` in `ab12` nor `1.2` in `1.2.3`; of a name with a year, both: `fair2024` in `fair/list_2024`.
     """
     if parts := _NAME_AND_YEAR.fullmatch(identifier):
-        return all(part in path for part in parts.groups())
+        return all(_stands_within(part, path) for part in parts.groups())
     before, after = (r"\d" if end.isdigit() else r"[^\W\d_]" for end in (identifier[0], identifier[-1]))
     alone = rf"(?<!{before})(?<!\d[.-]){re.escape(identifier)}(?!{after})(?![.-]\d)"
     return re.search(alone, path) is not None
