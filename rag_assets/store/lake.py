@@ -31,6 +31,7 @@ SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
 WHOLE = "all"  # the one shard, and the one input, of a table that is made as a whole
 
 _INPUTS = b"rag_assets:inputs"
+_GROUP_ROWS = 4_096  # of a file, of which those of a few documents are read without the others
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
 _LOST_NAME = re.compile(r"([0-9]{8,})\.lost")  # a version whose file was damaged: its number is not given again
 
@@ -233,7 +234,7 @@ class Lake:
 
     def _commit(self, path: Path, rows: pa.Table) -> None:
         with written_aside(path) as aside:
-            pq.write_table(rows, aside, compression="zstd")
+            pq.write_table(rows, aside, compression="zstd", row_group_size=_GROUP_ROWS)
             sync_file(aside)
             try:
                 commit_new(aside, path)

@@ -30,6 +30,7 @@ _RARE_SHARE = 0.01
 _KANA = re.compile(f"[{HIRAGANA}{KATAKANA_LETTERS}{HALF_WIDTH_KATAKANA}]")
 _HAN = re.compile(f"[{HAN}〇]")
 _JAPANESE = re.compile(f"[{KANA}・{KANJI}]")
+_HIRAGANA = re.compile(f"[{HIRAGANA}]")
 _LATIN = re.compile(f"[{LATIN}]")
 _WORD = re.compile(f"[{LATIN}']+")
 _SCRIPTS = (
@@ -120,9 +121,14 @@ def is_japanese(text: str) -> bool:
     return _JAPANESE.search(text) is not None
 
 
+def is_asked_in_japanese(question: str) -> bool:
+    """Whether a question is Japanese, however many names of other letters it holds, and not English about one."""
+    return is_ideographic(question) or _HIRAGANA.search(question) is not None
+
+
 def prompt_language(question: str) -> str:
     """Language of the prompts for a question: `ja` or `en`."""
-    return "ja" if is_japanese(question) else "en"
+    return "ja" if is_asked_in_japanese(question) else "en"
 
 
 def is_ideographic(text: str) -> bool:

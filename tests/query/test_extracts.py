@@ -24,6 +24,7 @@ from rag_assets.query import KnowledgeBase
 from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
+from rag_assets.query.ask.sections import PageBlock
 from rag_assets.query.ask.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Citation, Hit
@@ -37,9 +38,11 @@ def _real_scorer(models_folder: Path) -> None:
     _scorers[:] = [E5AnswerScorer(E5Embedder(models_folder), models_folder)]
 
 
-def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
-    """What is told, with the real model that scores answers."""
-    return told.extracts(asks, sources, _scorers[0])
+def extracts(
+    asks: Sequence[Ask], sources: Sequence[Source], blocks: Sequence[PageBlock] = ()
+) -> tuple[tuple[Sentence, ...], bool]:
+    """What is told, with the real model that scores answers, of passages of a page that consists of blocks."""
+    return told.extracts(asks, sources, _scorers[0], lambda *_: blocks)
 
 
 def source(text: str, number: int = 1, document: str = "a.docx") -> Source:
@@ -666,6 +669,57 @@ def test_a_year_in_the_path_is_no_doubt_nor_a_name_with_one(name: str, document:
     assert extracts([Ask(f"{name}の部品表の受信機の型式と単価")], [source(rows, 1, document)])[1] is sure
 
 
+@pytest.mark.parametrize(("number", "sure"), [("ID115", True), ("ID116", False), ("AB115", False)])
+def test_a_number_that_says_what_it_numbers_stands_below_that(number: str, *, sure: bool) -> None:
+    table = "商品ID | 商品名 | 胴単重 | 蓋単重\n115 | かえる饅頭 | 54.3 | 61.2"
+    assert extracts([Ask(f"かえる饅頭（{number}）の胴単重は何ですか")], [source(table)])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "TechMartのレシートで、2TBのポータブルSSDは割引後いくらになっていますか？",
+            "TechMart receipt\nPortable SSD 2TB STOR-2241 1 @ $289.00 Member Discount $-29.00 $260.00\nTotal $811.50",
+            "$260.00",
+        ),
+        ("Until when can a registration be cancelled?", "登録の取消しは、開催日の14日前まで認める。", "14日前"),
+    ],
+)
+def test_a_passage_in_another_language_may_answer(question: str, text: str, answer: str) -> None:
+    assert any(answer in each.text for each in quoted(question, text))
+
+
+def test_a_word_that_lacks_in_another_language_is_no_doubt() -> None:
+    question = "TechMartのレシートで、2TBのポータブルSSDは割引後いくらになっていますか？"
+    text = "TechMart receipt\nPortable SSD 2TB STOR-2241 1 @ $289.00 Member Discount $-29.00 $260.00"
+    assert extracts([Ask(question)], [source(text)])[1]
+
+
+def test_the_names_of_two_columns_are_told_where_the_file_tells_them() -> None:
+    rows = ["色 | ステータス", "グレー | 未着手", "藍色 | 進行中", "赤 | 期限超過"]
+    text = "\n".join(["カレンダー", *rows])
+    blocks = [PageBlock("table", (), tuple(rows), has_header=True)]
+    (first, *_), _ = extracts([Ask("カレンダーで藍色が表すステータスは何ですか")], [source(text)], blocks)
+    assert first.text == "色: 藍色 | ステータス: 進行中"
+
+
+def test_of_several_things_the_whole_section_is_said() -> None:
+    lines = ["4. 機能要件", "「全員」が利用できる機能", "1. 商品の検索", "「会員」だけが利用できる機能"]
+    items = ["1. 購入履歴の確認", "2. 購入ポイントの加算と利用", "3. 会員登録情報の更新"]
+    blocks = [
+        PageBlock("heading", (), (lines[0],)),
+        *(PageBlock("list_item", (lines[0],), (line,)) for line in [*lines[1:], *items]),
+        PageBlock("heading", (), ("5. 非機能要件",)),
+    ]
+    text = "\n".join([*lines, *items, "5. 非機能要件"])
+    said, answers = extracts([Ask("「会員」だけが利用できる機能を全部挙げて")], [source(text)], blocks)
+    assert answers
+    assert set(items) <= set(said[0].text.splitlines())
+    assert "5. 非機能要件" not in said[0].text
+    assert all(each.supported for each in said[0].citations)
+
+
 def test_an_identifier_where_the_document_begins_is_no_doubt() -> None:
     question, passage = "第2024A7号の契約の委託料はいくらですか", source("委託料は金3,200,000円とする。")
     begun = replace(passage, beginning="業務委託契約書\n第2024A7号")
@@ -760,7 +814,9 @@ def test_a_list_goes_on_in_the_next_passage() -> None:
     ]
     first = replace(source("\n".join(["懲戒は次の4種類とする。", *kinds[:2]]), 0), number=1)
     following = replace(source("\n".join([kinds[1], *kinds[2:], "第61条 会社は理由を示す。"]), 1), number=2)
-    said, _ = extracts([Ask("懲戒の種類を全部挙げて")], [first, following])
+    lines = ["第60条", "懲戒は次の4種類とする。", *kinds, "第61条 会社は理由を示す。"]
+    blocks = [PageBlock("paragraph", (), (line,)) for line in lines]
+    said, _ = extracts([Ask("懲戒の種類を全部挙げて")], [first, following], blocks)
     assert said[0].text.splitlines() == ["懲戒は次の4種類とする。", *kinds]
     assert [(each.number, each.supported) for each in said[0].citations] == [(1, True), (2, True)]
     assert said[0].citations[1].quote == f"{kinds[2]} {kinds[3]}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.language import detect_language, prompt_language, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,19 @@ from rag_assets.text.language import detect_language, split_sentences
 )
 def test_language(text: str, expected: str) -> None:
     assert detect_language(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("getAvailableSystemConfigValueの戻り値は", "ja"),
+        ("顧客ID 桁数", "ja"),
+        ("In the definition of resident numbers (住登外者宛名番号管理), how long is the field?", "en"),
+        ("", "en"),
+    ],
+)
+def test_the_language_of_a_question_is_that_of_its_words(question: str, expected: str) -> None:
+    assert prompt_language(question) == expected
 
 
 def test_language_is_deterministic() -> None:

@@ -72,6 +72,7 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.row_sentences import told_rows
 from rag_assets.query.ask.scope import scope_of
+from rag_assets.query.ask.sections import BLOCK_COLUMNS, PageBlock, PageBlocks
 from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
@@ -375,16 +376,28 @@ class Asking:
             hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
         asks = asks or [Ask(retrieval.question, context, earlier=earlier)]
+        blocks_of = self._blocks(sources)
         try:
-            sentences, answers = extracts(asks, sources, self.scorer)
+            sentences, answers = extracts(asks, sources, self.scorer, blocks_of)
         except ModelError as error:
             _warn_once(str(error))
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
-            sentences, answers = extracts(asks, sources)
+            sentences, answers = extracts(asks, sources, blocks_of=blocks_of)
         trace.add("quote", began, len(sentences))
         said, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
         return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
+
+    def _blocks(self, sources: Sequence[Source]) -> PageBlocks:
+        """The parts of the pages of passages; none where the stored tables are not at hand."""
+        pages: dict[tuple[str, int], list[PageBlock]] = {}
+        if self.stored is not None and sources:
+            documents, numbers = {each.document_id for each in sources}, {each.page_number for each in sources}
+            of_pages = pc.field("page_number").isin(sorted(numbers))
+            columns = ("document_id", "page_number", *BLOCK_COLUMNS)
+            for row in self.stored.read(BLOCKS, columns, sorted(documents), of_pages).to_pylist():
+                pages.setdefault((row["document_id"], row["page_number"]), []).append(PageBlock.of(row))
+        return lambda document_id, page_number: pages.get((document_id, page_number), ())
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""

@@ -3,8 +3,9 @@
 Each statement of the passages is weighed by the terms of the question that it holds or stands under (headings, header,
 title, place), identifiers and rare terms most; what it says itself counts beyond what its document is named, or calls
 itself. The best are read together with the question by a model that tells how surely they answer. Of a question for
-one thing the best one is said, with others that are nearly as good; of one for several, or for a list, more. A row is
-said with its header, of a wide one the cells that the question names.
+one thing the best one is said, with others that are nearly as good; of one for several, or for a list, more, and the
+best one with all of the section, list or table that it is of. A row is said with its header, of a wide one the cells
+that the question names. Of a passage in another language than the question's, words tell little.
 
 A statement is taken for an answer where it comes near enough, its passage stands high among those found, and the
 identifiers of the question stand in it or above it; of a question in parts, where that holds for each. Where a question
@@ -20,20 +21,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, dropwhile, groupby
+from itertools import accumulate, groupby
 from pathlib import PurePath
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quotes import stands_in
+from rag_assets.query.ask.sections import PageBlocks, header_rows, squeezed, standing_together
 from rag_assets.query.ask.statements import (
     ADDRESS,
     QUESTION,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
-    counts_on,
     cut,
     statements,
     together,
@@ -42,8 +42,8 @@ from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits,
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import TermKind, content_words, fold_name, kind_of, query_terms, shares_held
-from rag_assets.text.language import is_japanese
+from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
+from rag_assets.text.language import is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
@@ -65,6 +65,7 @@ _TIED_CHARS = 240
 _SHORT_CHARS = 80  # of a sentence that is said with the next one
 _COMPLETING_CHARS = 120
 _LIST_CHARS = 450
+_WHOLE_CHARS = 900  # of a section, list or table that is said whole
 _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
     StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
@@ -72,6 +73,8 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
+_READ_ROW_CHARS = 200  # of one that is read together with the question
+_ROW_OF_SEVERAL_CHARS = 500
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
 _LEAST_ANSWER = 10  # characters of a cell that answers another
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
@@ -109,12 +112,14 @@ _USUAL_LEAD = 0.1
 _SURE_PART = 0.04  # instead of both, for a part of a question
 _SURE_RANK = 0.35  # taken off by the logarithm of the rank of its passage
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
+_FOREIGN_HELD = 0.2  # of a word that a passage of another language may hold in its own
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE = 0.6  # from which a statement is taken for an answer, see `_sureness`
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 _READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
 _NAME_AND_YEAR = re.compile(r"([^\W\d_]{3,})((?:19|20)\d\d)")
+_LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -197,7 +202,10 @@ class _WeightedQuestion:
 
 
 def extracts(
-    asks: Sequence[Ask], sources: Sequence[Source], scorer: AnswerScorer | None = None
+    asks: Sequence[Ask],
+    sources: Sequence[Source],
+    scorer: AnswerScorer | None = None,
+    blocks_of: PageBlocks = lambda *_: (),
 ) -> tuple[tuple[Sentence, ...], bool]:
     """What the sources state that answers a question.
 
@@ -205,13 +213,20 @@ def extracts(
         asks: The question; of one that asks for several things, each of its parts.
         sources: Passages.
         scorer: Tells how surely statements answer; None goes by words alone.
+        blocks_of: What the pages of the passages consist of; nothing where that is not known.
 
     Returns:
         Statements, part by part, the best first, and whether they may answer: not where they are only near to the
         question.
     """
     names = _own_names(sources)
-    candidates = [each for source in sources for each in _candidates(source, names[source.document_id])]
+    candidates = [
+        each
+        for source in sources
+        for each in _candidates(
+            source, names[source.document_id], header_rows(blocks_of(source.document_id, source.page_number))
+        )
+    ]
     said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
     sureness = []
@@ -233,7 +248,8 @@ def extracts(
         if best and len(asks) < 2:
             first = _completed(best[0])
             best = [first, *(each for each in best[1:] if not _is_said_by(first, each))]
-        best = [_continued(each, sources) for each in best]
+        if is_sure and len(asks) < 2 and _is_of_list(asked, best[0].statement):
+            best = _with_whole_list(best, sources, blocks_of)
         if asked.wanted.several:
             best = _without_repeated(best)
         for each in listed_rows or best[: max(0, most)]:
@@ -291,7 +307,9 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
     return {document: _terms(text) for document, text in found.items()}
 
 
-def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Candidate]:
+def _candidates(
+    source: Source, names: frozenset[str] = frozenset(), headers: frozenset[str] = frozenset()
+) -> list[_Candidate]:
     named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
         _Candidate(
@@ -301,7 +319,7 @@ def _candidates(source: Source, names: frozenset[str] = frozenset()) -> list[_Ca
             _terms(ADDRESS.sub(" ", each.context)),
             named,
         )
-        for each in statements(source.whole_text)
+        for each in statements(source.whole_text, headers)
     ]
 
 
@@ -331,10 +349,12 @@ def _ranked(
     """
     sources = {each.source.number: each.source for each in candidates}
     covered = {number: _covered(asked.text, source) for number, source in sources.items()}
+    foreign = {number for number, source in sources.items() if _is_foreign(asked.text, source)}
     scored = [
         (_words_score(asked, each, covered[each.source.number]), each)
         for each in candidates
-        if each.statement.kind is not StatementKind.HEADING and asked.share(each.own | each.above) > 0
+        if each.statement.kind is not StatementKind.HEADING
+        and (asked.share(each.own | each.above) > 0 or each.source.number in foreign)
     ]
     best = sorted(scored, key=lambda pair: -pair[0])[:READ_TOGETHER]
     if scorer is None or not best:
@@ -353,7 +373,7 @@ def _placed(candidate: _Candidate, asked: _WeightedQuestion) -> PlacedStatement:
     source = candidate.source
     place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
     context = candidate.statement.context[-_CONTEXT_CHARS:]
-    return PlacedStatement(_text(candidate.statement, asked), place[:_PLACE_CHARS], context)
+    return PlacedStatement(_text(candidate.statement, asked, _READ_ROW_CHARS), place[:_PLACE_CHARS], context)
 
 
 def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float) -> float:
@@ -455,29 +475,6 @@ def _is_said_by(first: _Candidate, other: _Candidate) -> bool:
     return is_there and other.statement.text in first.statement.text
 
 
-def _continued(candidate: _Candidate, sources: Sequence[Source]) -> _Candidate:
-    """A list that its passage ends within, with the items that those after it on the page go on with."""
-    statement, source = candidate.statement, candidate.source
-    places = {(each.page_id, position(each.chunk_id)): each for each in sources}
-    lines, continued = list(statement.lines), []
-    while lines and _lines_of(source)[-1:] == lines[-1:]:
-        following = places.get((source.page_id, position(source.chunk_id) + 1))
-        if following is None or following.citation.heading != source.citation.heading:
-            break
-        items: list[str] = []
-        for line in dropwhile(lines.__contains__, _lines_of(following)):
-            if not counts_on([*lines, *items][-1], line):
-                break
-            items.append(line)
-        continued += [(following, each) for each in items]
-        lines, source = [*lines, *items], following
-        if not items:
-            break
-    if not continued:
-        return candidate
-    return replace(candidate, statement=replace(statement, lines=tuple(lines)), continued=tuple(continued))
-
-
 def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Candidates without lists whose items another one has."""
     kept: list[_Candidate] = []
@@ -486,6 +483,39 @@ def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         if not items or not any(items <= set(other.statement.lines) for other in kept):
             kept.append(each)
     return kept
+
+
+def _is_of_list(asked: _WeightedQuestion, best: Statement) -> bool:
+    """Whether all that the best statement is of answers: it is a list, or several things are asked for, and not of the
+    row that the question names.
+    """
+    return best.kind is StatementKind.LIST or (asked.wanted.several and not asked.keyed(best))
+
+
+def _with_whole_list(best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks) -> list[_Candidate]:
+    """Candidates, the first with all of the section, list or table that it is of, the others as far as they are not of
+    it and there is room.
+    """
+    first, *others = best
+    source, known = first.source, first.statement.lines
+    blocks = blocks_of(source.document_id, source.page_number)
+    lines = standing_together(known or (first.statement.text,), blocks, _WHOLE_CHARS, is_lead=bool(known))
+    if len(lines) <= len(known):
+        return list(best)
+    of_page = [(each, frozenset(_lines_of(each))) for each in sources if each.page_id == source.page_id]
+    held_by = [next((each for each, held in of_page if line in held), source) for line in lines]
+    whole = replace(
+        first,
+        statement=replace(first.statement, kind=StatementKind.LIST, lines=lines, cells=(), group="", is_whole=True),
+        continued=tuple((held, line) for held, line in zip(held_by, lines, strict=True) if held is not source),
+    )
+    text = squeezed("".join(lines))
+    rest = [
+        each for each in others if each.source.page_id != source.page_id or squeezed(each.statement.text) not in text
+    ]
+    room = _MOST_ANSWER_CHARS - sum(map(len, lines))
+    lengths = accumulate(len(each.statement.text) for each in rest)
+    return [whole, *(each for each, length in zip(rest, lengths, strict=True) if length <= room)]
 
 
 def _lines_of(source: Source) -> list[str]:
@@ -519,13 +549,13 @@ def _sureness(
     held = best.named.union(_terms(best.source.beginning), *(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     path = unicodedata.normalize("NFKC", best.source.document_id).lower()
-    lacks = any(term not in held and not _stands_within(term, path) for term in identifiers)
+    lacks = any(not any(name in held or _stands_within(name, path) for name in _names_of(term)) for term in identifiers)
     quoted = map(_terms, QUOTED.findall(asked.text))
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
     lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
     covered = _covered(asked.text, best.source)
-    lacks_word = lacks_word and best.log_odds < _READ_SURELY
+    lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(asked.text, best.source)
     lacking = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
     )
@@ -538,6 +568,12 @@ def _sureness(
         + _SURE_LINKED * asked.leads(best.statement)
         + (-lacking if lacking else outstanding)
     )
+
+
+def _names_of(identifier: str) -> tuple[str, ...]:
+    """An identifier, and of one that says what it numbers, as `id115`, the number alone."""
+    numbered = _LABELLED_NUMBER.fullmatch(identifier)
+    return (identifier, numbered[1]) if numbered else (identifier,)
 
 
 def _stands_within(identifier: str, path: str) -> bool:
@@ -559,8 +595,26 @@ def _covered(question: str, source: Source) -> float:
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
     shares = shares_held(list(words), together(ADDRESS.sub(" ", text)))
+    if _is_foreign(question, source):
+        is_translated = is_wide if is_asked_in_japanese(question) else _is_plain
+        shares = [
+            max(share, _FOREIGN_HELD) if is_translated([word]) else share
+            for word, share in zip(words, shares, strict=True)
+        ]
     held = sum(weight * share for weight, share in zip(weights, shares, strict=True))
     return held / (sum(weights) or 1.0)
+
+
+def _is_foreign(question: str, source: Source) -> bool:
+    """Whether a question is asked in another language than a passage is written in, so that they share few words."""
+    if is_asked_in_japanese(question):
+        return not is_japanese(source.whole_text)
+    return is_ideographic(source.whole_text)
+
+
+def _is_plain(words: list[tuple[str, ...]]) -> bool:
+    """Whether words are of letters only, no names of fields or figures."""
+    return all(term.isalpha() for word in words for term in word)
 
 
 def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) -> Sentence:
@@ -577,18 +631,18 @@ def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) 
     return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, tuple(citations))
 
 
-def _text(statement: Statement, asked: _WeightedQuestion) -> str:
+def _text(statement: Statement, asked: _WeightedQuestion, row_chars: int | None = None) -> str:
     """A statement as it is said: a row with its header, a list line by line, and what goes on with `…`."""
     if statement.kind is StatementKind.LIST:
-        return _list(statement.lines)
-    whole = _row(statement, asked) if statement.kind is StatementKind.ROW else statement.text
-    part = cut(whole, _MOST_CHARS[statement.kind])
+        return _list(statement.lines, _WHOLE_CHARS if statement.is_whole else _LIST_CHARS)
+    room = row_chars or (_ROW_OF_SEVERAL_CHARS if asked.wanted.several else _ROW_CHARS)
+    whole = _row(statement, asked, room) if statement.kind is StatementKind.ROW else statement.text
+    part = cut(whole, max(room, _MOST_CHARS[statement.kind]))
     return part if part == whole else f"{part}…"
 
 
-def _list(lines: Sequence[str]) -> str:
+def _list(lines: Sequence[str], room: int) -> str:
     said: list[str] = []
-    room = _LIST_CHARS
     for line in lines:
         part = cut(line, room) if room > 0 else ""
         said.append(part)
@@ -598,7 +652,7 @@ def _list(lines: Sequence[str]) -> str:
     return "\n".join(said)
 
 
-def _row(statement: Statement, asked: _WeightedQuestion) -> str:
+def _row(statement: Statement, asked: _WeightedQuestion, room: int) -> str:
     """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
     that share most with the question.
     """
@@ -613,7 +667,6 @@ def _row(statement: Statement, asked: _WeightedQuestion) -> str:
     said = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
     order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
     chosen: set[int] = set()
-    room = _ROW_CHARS
     for place in order:
         if not chosen or len(said[place]) <= room:
             chosen.add(place)

@@ -13,7 +13,7 @@ What stays out: which of them answers a question (`rag_assets.query.ask.extracts
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
@@ -145,6 +145,7 @@ class Statement:
         following: Of a sentence, the next one of its paragraph.
         lines: Of a list, its lines, first what announces or heads it.
         group: Of a row, the cell that stands alone above it and those beside it, and those above its first empty cells.
+        is_whole: Of a list, whether it has all that stands together with it on the page.
     """
 
     text: str
@@ -154,15 +155,20 @@ class Statement:
     following: str = ""
     lines: tuple[str, ...] = ()
     group: str = ""
+    is_whole: bool = False
 
 
-def statements(text: str) -> list[Statement]:
+def statements(text: str, headers: Set[str] = frozenset()) -> list[Statement]:
     """The statements of a passage in its order, each once; those too long to be said are left out.
 
     Where all of it could be headings, these are what it states.
+
+    Args:
+        text: Of the passage.
+        headers: Rows that are known to name the columns of a table, as lines of the passage; others are told by rules.
     """
     distinct: dict[tuple[str, str], Statement] = {}
-    for each in _StatementReader().read(text):
+    for each in _StatementReader(headers).read(text):
         known = distinct.get((each.group, each.text))
         if known is None or each.kind is not StatementKind.HEADING:
             distinct[each.group, each.text] = each
@@ -232,6 +238,7 @@ def cut(text: str, most: int = STATEMENT_CHARS) -> str:
 class _StatementReader:
     """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
 
+    headers: Set[str] = frozenset()
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
     group: str = ""  # the last cell that stood alone in its row, above others of the table
@@ -368,9 +375,11 @@ class _StatementReader:
         self.is_full = self.is_full or (headed and len(values) == len(self.header))
         values += [""] * (len(self.header) - len(values)) if headed else []
         cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
-        is_header = all(map(_COLUMN.fullmatch, values))
-        if len(values) > self.widest:
-            self.header, self.widest = _header(line, values) or self._header_of_two(values), len(values)
+        is_known = line in self.headers
+        is_header = is_known or all(map(_COLUMN.fullmatch, values))
+        if is_known or len(values) > self.widest:
+            header = tuple(values) if is_known else _header(line, values) or self._header_of_two(values)
+            self.header, self.widest = header, len(values)
             self.is_full = False
             is_header = is_header or (bool(self.header) and not headed)
         self.is_below = not values[0] if self.is_below is None else self.is_below
