@@ -49,6 +49,7 @@ _ENGLISH_WORDS = frozenset(
     )
 )
 _ENGLISH_SHARE = 0.12
+_LEAST_ENGLISH = 2  # of these words, in a question with Japanese names
 
 _ENDS = "。！？!?｡．.…"
 _ALWAYS_ENDS = "。！？｡"
@@ -123,7 +124,10 @@ def is_japanese(text: str) -> bool:
 
 def is_asked_in_japanese(question: str) -> bool:
     """Whether a question is Japanese, however many names of other letters it holds, and not English about one."""
-    return is_ideographic(question) or _HIRAGANA.search(question) is not None
+    if _HIRAGANA.search(question):
+        return True
+    english = sum(word.lower() in _ENGLISH_WORDS for word in _WORD.findall(question))
+    return is_japanese(question) and english < _LEAST_ENGLISH
 
 
 def prompt_language(question: str) -> str:

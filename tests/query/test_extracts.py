@@ -699,7 +699,7 @@ def test_a_word_that_lacks_in_another_language_is_no_doubt() -> None:
 def test_the_names_of_two_columns_are_told_where_the_file_tells_them() -> None:
     rows = ["色 | ステータス", "グレー | 未着手", "藍色 | 進行中", "赤 | 期限超過"]
     text = "\n".join(["カレンダー", *rows])
-    blocks = [PageBlock("table", (), tuple(rows), has_header=True)]
+    blocks = [PageBlock("table", (), "\n".join(rows), has_header=True)]
     (first, *_), _ = extracts([Ask("カレンダーで藍色が表すステータスは何ですか")], [source(text)], blocks)
     assert first.text == "色: 藍色 | ステータス: 進行中"
 
@@ -708,9 +708,9 @@ def test_of_several_things_the_whole_section_is_said() -> None:
     lines = ["4. 機能要件", "「全員」が利用できる機能", "1. 商品の検索", "「会員」だけが利用できる機能"]
     items = ["1. 購入履歴の確認", "2. 購入ポイントの加算と利用", "3. 会員登録情報の更新"]
     blocks = [
-        PageBlock("heading", (), (lines[0],)),
-        *(PageBlock("list_item", (lines[0],), (line,)) for line in [*lines[1:], *items]),
-        PageBlock("heading", (), ("5. 非機能要件",)),
+        PageBlock("heading", (), lines[0]),
+        *(PageBlock("list_item", (lines[0],), line) for line in [*lines[1:], *items]),
+        PageBlock("heading", (), "5. 非機能要件"),
     ]
     text = "\n".join([*lines, *items, "5. 非機能要件"])
     said, answers = extracts([Ask("「会員」だけが利用できる機能を全部挙げて")], [source(text)], blocks)
@@ -718,6 +718,24 @@ def test_of_several_things_the_whole_section_is_said() -> None:
     assert set(items) <= set(said[0].text.splitlines())
     assert "5. 非機能要件" not in said[0].text
     assert all(each.supported for each in said[0].citations)
+
+
+def test_of_a_list_no_more_is_said_than_passages_hold() -> None:
+    items = [f"({number}) 項目{number}を確認する。" for number in range(1, 7)]
+    blocks = [PageBlock("list_item", (), line) for line in ["確認事項は次のとおりとする。", *items]]
+    passage = source("\n".join(["確認事項は次のとおりとする。", *items[:3]]))
+    (first, *_), _ = extracts([Ask("確認事項を全部挙げて")], [passage], blocks)
+    assert items[2] in first.text
+    assert items[3] not in first.text
+
+
+def test_what_repeats_is_cited_where_the_list_stands() -> None:
+    lines = ["確認事項は次のとおりとする。", "1. 停止する。", "2. 配置する。", "3. 起動する。"]
+    blocks = [PageBlock("list_item", (), line) for line in lines]
+    other = replace(source("4. 戻す場合\n1. 停止する。\n3. 起動する。", 1), number=1)
+    whole = replace(source("\n".join(lines), 0), number=2)
+    (first, *_), _ = extracts([Ask("確認事項を順に教えて")], [other, whole], blocks)
+    assert [each.number for each in first.citations] == [2]
 
 
 def test_an_identifier_where_the_document_begins_is_no_doubt() -> None:
@@ -815,7 +833,7 @@ def test_a_list_goes_on_in_the_next_passage() -> None:
     first = replace(source("\n".join(["懲戒は次の4種類とする。", *kinds[:2]]), 0), number=1)
     following = replace(source("\n".join([kinds[1], *kinds[2:], "第61条 会社は理由を示す。"]), 1), number=2)
     lines = ["第60条", "懲戒は次の4種類とする。", *kinds, "第61条 会社は理由を示す。"]
-    blocks = [PageBlock("paragraph", (), (line,)) for line in lines]
+    blocks = [PageBlock("paragraph", (), line) for line in lines]
     said, _ = extracts([Ask("懲戒の種類を全部挙げて")], [first, following], blocks)
     assert said[0].text.splitlines() == ["懲戒は次の4種類とする。", *kinds]
     assert [(each.number, each.supported) for each in said[0].citations] == [(1, True), (2, True)]

@@ -42,6 +42,9 @@ def test_language(text: str, expected: str) -> None:
         ("getAvailableSystemConfigValueの戻り値は", "ja"),
         ("顧客ID 桁数", "ja"),
         ("In the definition of resident numbers (住登外者宛名番号管理), how long is the field?", "en"),
+        ("PostgreSQL timeout 設定値", "ja"),
+        ("ECサイト Windows Server OS対応", "ja"),
+        ("What is 顧客管理?", "en"),
         ("", "en"),
     ],
 )

@@ -27,9 +27,10 @@ from pathlib import PurePath
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.sections import PageBlocks, header_rows, squeezed, standing_together
+from rag_assets.query.ask.sections import PageBlocks, cells_of, header_rows, squeezed, standing_together
 from rag_assets.query.ask.statements import (
     ADDRESS,
+    ITEM,
     QUESTION,
     STATEMENT_CHARS,
     Statement,
@@ -249,7 +250,7 @@ def extracts(
             first = _completed(best[0])
             best = [first, *(each for each in best[1:] if not _is_said_by(first, each))]
         if is_sure and len(asks) < 2 and _is_of_list(asked, best[0].statement):
-            best = _with_whole_list(best, sources, blocks_of)
+            best = _with_whole_list(asked, best, sources, blocks_of)
         if asked.wanted.several:
             best = _without_repeated(best)
         for each in listed_rows or best[: max(0, most)]:
@@ -492,30 +493,55 @@ def _is_of_list(asked: _WeightedQuestion, best: Statement) -> bool:
     return best.kind is StatementKind.LIST or (asked.wanted.several and not asked.keyed(best))
 
 
-def _with_whole_list(best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks) -> list[_Candidate]:
-    """Candidates, the first with all of the section, list or table that it is of, the others as far as they are not of
-    it and there is room.
+def _with_whole_list(
+    asked: _WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
+) -> list[_Candidate]:
+    """Candidates, the first with all of the section, list or table that it is of, as far as passages found hold it, the
+    others as far as they are not of it and there is room.
     """
     first, *others = best
-    source, known = first.source, first.statement.lines
+    source, known = first.source, first.statement.lines or (first.statement.text,)
     blocks = blocks_of(source.document_id, source.page_number)
-    lines = standing_together(known or (first.statement.text,), blocks, _WHOLE_CHARS, is_lead=bool(known))
-    if len(lines) <= len(known):
+    is_lead = bool(first.statement.lines) and not (asked.wanted.several and ITEM.match(known[0]))
+    lines = standing_together(known, blocks, _WHOLE_CHARS, is_lead=is_lead)
+    held = _held(lines, source, [each for each in sources if each.page_id == source.page_id])
+    if len(held) <= len(first.statement.lines):
         return list(best)
-    of_page = [(each, frozenset(_lines_of(each))) for each in sources if each.page_id == source.page_id]
-    held_by = [next((each for each, held in of_page if line in held), source) for line in lines]
+    lines, text = tuple(line for _, line in held), squeezed("".join(line for _, line in held))
     whole = replace(
         first,
         statement=replace(first.statement, kind=StatementKind.LIST, lines=lines, cells=(), group="", is_whole=True),
-        continued=tuple((held, line) for held, line in zip(held_by, lines, strict=True) if held is not source),
+        continued=tuple((other, line) for other, line in held if other is not source),
     )
-    text = squeezed("".join(lines))
     rest = [
         each for each in others if each.source.page_id != source.page_id or squeezed(each.statement.text) not in text
     ]
     room = _MOST_ANSWER_CHARS - sum(map(len, lines))
     lengths = accumulate(len(each.statement.text) for each in rest)
     return [whole, *(each for each, length in zip(rest, lengths, strict=True) if length <= room)]
+
+
+def _held(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:
+    """Lines as passages have them, with the one that holds each: a source where it does, else that of the line before
+    where it does; as far as any does.
+    """
+    of_page = {each.number: [(line, _cells_and_values(line)) for line in _lines_of(each)] for each in sources}
+    held: list[tuple[Source, str]] = []
+    for cells in map(cells_of, lines):
+        preferred = (source, *(last for last, _ in held[-1:]), *sources)
+        found = next(
+            ((each, line) for each in preferred for line, others in of_page[each.number] if cells <= others), None
+        )
+        if found is None:
+            break
+        held.append(found)
+    return held
+
+
+def _cells_and_values(line: str) -> frozenset[str]:
+    """The cells of a row, and what stands behind their labels."""
+    cells = cells_of(line)
+    return cells.union(cell.partition(":")[2] for cell in cells)
 
 
 def _lines_of(source: Source) -> list[str]:
@@ -608,7 +634,7 @@ def _covered(question: str, source: Source) -> float:
 def _is_foreign(question: str, source: Source) -> bool:
     """Whether a question is asked in another language than a passage is written in, so that they share few words."""
     if is_asked_in_japanese(question):
-        return not is_japanese(source.whole_text)
+        return not is_japanese(f"{source.title} {source.beginning} {source.whole_text}")
     return is_ideographic(source.whole_text)
 
 

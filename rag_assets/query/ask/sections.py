@@ -6,13 +6,12 @@ table, of which a statement is one. What a page consists of was told when its fi
 What stays out: which statement it is (`rag_assets.query.ask.extracts`).
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.statements import ITEM, together
+from rag_assets.query.ask.statements import CELL_END, ITEM, together
 from rag_assets.text.plain import one_line
 
 _HEADING = "heading"
@@ -20,6 +19,8 @@ _TABLE = "table"
 _ITEM = "list_item"
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _LEAST_LINES = 3
+_LEAST_HELD = 0.5  # of the lines that stand together with others
+_ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
 @dataclass(frozen=True)
@@ -29,20 +30,35 @@ class PageBlock:
     Attributes:
         kind: As in `blocks.kind`.
         section: Headings above it, outermost first.
-        lines: Its lines; of a table, its rows.
+        text: Its lines; of a table, its rows.
         has_header: Whether the first row of a table, and it alone, names the columns.
     """
 
     kind: str
     section: tuple[str, ...]
-    lines: tuple[str, ...]
+    text: str
     has_header: bool = False
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "PageBlock":
         """A row of `blocks`, with the columns of `BLOCK_COLUMNS`."""
-        lines = (together(one_line(line)) for line in (row["text"] or "").splitlines())
-        return cls(row["kind"], tuple(row["section"] or ()), tuple(filter(None, lines)), row["header_row_count"] == 1)
+        return cls(row["kind"], tuple(row["section"] or ()), row["text"] or "", row["header_row_count"] == 1)
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Its lines as statements have them, without empty ones."""
+        return tuple(filter(None, map(_plain, self.text.splitlines())))
+
+    @property
+    def header(self) -> str:
+        """The row that names the columns; empty where there is none."""
+        return _plain(self.text.partition("\n")[0]) if self.has_header else ""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The section that it is in, or heads."""
+        inner = (self.text,) if self.kind == _HEADING else ()
+        return tuple(map(one_line, (*self.section, *inner)))
 
 
 BLOCK_COLUMNS = ("kind", "section", "text", "header_row_count")
@@ -51,7 +67,7 @@ PageBlocks: TypeAlias = Callable[[str, int], Sequence[PageBlock]]  # of a docume
 
 def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
     """The rows that name the columns of the tables of a page."""
-    return frozenset(each.lines[0] for each in blocks if each.has_header and each.lines)
+    return frozenset(filter(None, (each.header for each in blocks)))
 
 
 def standing_together(
@@ -61,51 +77,83 @@ def standing_together(
     stands directly above.
 
     Args:
-        said: Lines of the page, from the one that is sought on.
+        said: Lines of the page, one after the other; a single one may be part of one.
         blocks: The page.
-        most_chars: Characters of all lines.
+        most_chars: Characters of all lines, with their ends.
         is_lead: Whether these lines head what follows, and nothing before them goes with it.
 
     Returns:
-        Lines, none where there are too many, or too few for a list.
+        Lines, most of the others among them; none where there are too many, or too few for a list.
     """
     blocks = [each for each in blocks if each.kind not in _BESIDE]
-    place = _place(said, blocks)
+    sought = list(filter(None, map(squeezed, said)))
+    place = _place(sought, blocks)
     if place is None:
         return ()
     for first, last in (_section(blocks, place), _group(blocks, place)):
-        run = blocks[place if is_lead else first : last]
-        lines = tuple(line for each in run for line in each.lines)
-        if len(lines) >= _LEAST_LINES and sum(map(len, lines)) <= most_chars:
+        lines = tuple(line for each in blocks[place if is_lead else first : last] for line in each.lines)
+        fits = sum(len(line) + 1 for line in lines) <= most_chars
+        if len(lines) >= _LEAST_LINES and fits and _hold(lines, said):
             return lines
     return ()
 
 
-def _place(said: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:
-    """The block in which lines begin: as many of them as stand there one after the other."""
-    ends = list(accumulate(len(squeezed("".join(each.lines))) for each in blocks))
-    text = squeezed("".join(line for each in blocks for line in each.lines))
-    for count in range(len(said), 0, -1):
-        if sought := squeezed("".join(said[:count])):
-            at = text.find(sought)
-            if at >= 0:
-                return bisect_right(ends, at)
-    return None
+def cells_of(line: str) -> frozenset[str]:
+    """The cells of a row that hold something, without white space; of another line the line."""
+    return frozenset(filter(None, map(squeezed, CELL_END.split(line))))
+
+
+def _hold(lines: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether lines hold most of what is said; rows of a passage also have the cells merged over several."""
+    text = squeezed("".join(lines))
+    rows = [cells for cells in map(cells_of, lines) if cells]
+    held = sum(squeezed(line) in text or any(cells <= cells_of(line) for cells in rows) for line in said)
+    return held >= _LEAST_HELD * len(said)
+
+
+def squeezed(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())
+
+
+def _plain(line: str) -> str:
+    return together(one_line(line))
+
+
+def _place(sought: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:
+    """The block in which lines begin: where as many of them as anywhere stand one after the other, the first from the
+    beginning of a line on; a single one may stand within a line.
+    """
+    lines = [(at, squeezed(line)) for at, each in enumerate(blocks) for line in each.lines]
+    starts = [place for place, (_, line) in enumerate(lines) if sought and line and sought[0].startswith(line)]
+    wanted = "".join(sought)
+    lengths = {place: _common(wanted, lines, place) for place in starts}
+    if lengths:
+        return lines[max(lengths, key=lambda place: (lengths[place], -place))][0]
+    return next((at for at, line in lines if any(each in line for each in sought[:1])), None)
+
+
+def _common(wanted: str, lines: Sequence[tuple[int, str]], place: int) -> int:
+    """Characters of a text with which the lines from a place on begin."""
+    held = 0
+    for _, line in lines[place:]:
+        if not line or not wanted.startswith(line, held):
+            break
+        held += len(line)
+    return held
 
 
 def _section(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:
     """The first block under the heading that a block is, or stands under, or the heading, and the end; none without."""
-    block = blocks[place]
-    path = (*block.section, *block.lines[:1]) if block.kind == _HEADING else block.section
+    path = blocks[place].path
     if not path:
         return place, place
     first, last = place, place + 1
-    while first and blocks[first - 1].section[: len(path)] == path:
+    while first and blocks[place].kind != _HEADING and blocks[first - 1].path[: len(path)] == path:
         first -= 1
-    while last < len(blocks) and blocks[last].section[: len(path)] == path:
+    while last < len(blocks) and blocks[last].path[: len(path)] == path:
         last += 1
-    is_headed = first > 0 and block.kind != _HEADING and blocks[first - 1].kind == _HEADING
-    return first - is_headed, last
+    return first, last
 
 
 def _group(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:
@@ -115,24 +163,22 @@ def _group(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:
     first = last = place
     if blocks[place].kind != _TABLE and not _is_item(blocks[place]) and place + 1 < len(blocks):
         last += 1
-    if _is_item(blocks[last]):
-        while first and _is_item(blocks[first]):
-            first -= 1
-        while last + 1 < len(blocks) and _is_item(blocks[last + 1]):
-            last += 1
-    elif blocks[last].kind != _TABLE:
-        return place, place
-    elif first == last and first:
-        first -= len(blocks[first - 1].lines) == 1
-    return first, last + 1
+    if not _is_item(blocks[last]):
+        announces = first == last and first and _announces(blocks[first - 1])
+        return (first - bool(announces), last + 1) if blocks[last].kind == _TABLE else (place, place)
+    while first and _is_item(blocks[first - 1]) and _is_item(blocks[first]):
+        first -= 1
+    while last + 1 < len(blocks) and _is_item(blocks[last + 1]):
+        last += 1
+    is_announced = first > 0 and _is_item(blocks[first]) and _announces(blocks[first - 1])
+    return first - is_announced, last + 1
+
+
+def _announces(block: PageBlock) -> bool:
+    return block.kind != _TABLE and len(block.lines) == 1 and len(block.text) <= _ANNOUNCING_CHARS
 
 
 def _is_item(block: PageBlock) -> bool:
     """Whether a block is an item of a list, by its kind or its mark."""
     is_marked = len(block.lines) == 1 and ITEM.match(block.lines[0]) is not None
     return block.kind == _ITEM or (block.kind not in {_TABLE, _HEADING} and is_marked)
-
-
-def squeezed(text: str) -> str:
-    """A text without white space."""
-    return "".join(text.split())

@@ -40,7 +40,7 @@ _STATES = re.compile(  # the number of an item, a label and its value
     rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}[：:]\s*(?=\S.)"
 )
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
-_CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
+CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _CLOSES = re.compile("[）」』)]")
 QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
@@ -344,7 +344,7 @@ class _StatementReader:
             self.record = []
 
     def _row(self, line: str) -> Iterator[Statement]:
-        values = [value.strip() for value in _CELL_END.split(line)]
+        values = [value.strip() for value in CELL_END.split(line)]
         is_alone = bool(values[0]) and not any(values[1:])
         if is_alone and not self.widest:  # of no table
             yield from self._heading(line)
@@ -394,7 +394,7 @@ class _StatementReader:
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""
-        below = [[value.strip() for value in _CELL_END.split(line)] for line in self.following]
+        below = [[value.strip() for value in CELL_END.split(line)] for line in self.following]
         figures = [cells[-1] for cells in below if len(cells) == len(values) == 2]
         are_values = len(figures) == len(below) and all(map(_FIGURE.match, figures))
         return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()

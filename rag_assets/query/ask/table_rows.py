@@ -694,7 +694,7 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         unit = counted["unit"]
         number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
         counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*{unit or '件'}数|総数{counts}|合計): \W?\d"
+        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合計): \W?\d"
         return bool(rows) and not any(re.search(f"{number}|{labelled}", each) for each in plain)
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False

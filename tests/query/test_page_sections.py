@@ -1,0 +1,100 @@
+"""What stands together on a page with a statement that is said."""
+
+import pytest
+
+from rag_assets.query.ask.sections import PageBlock, header_rows, standing_together
+
+_PANEL = "2.4.3 Alarm Panel"
+_COLOURS = PageBlock("table", ("7. Calendar",), "colour | status\ngrey | open\nred | late", has_header=True)
+_PAGE = (
+    PageBlock("header", (), "Manual"),
+    PageBlock("heading", (), _PANEL),
+    PageBlock("paragraph", (_PANEL,), "The panel shows the following:"),
+    PageBlock("list_item", (_PANEL,), "Running"),
+    PageBlock("list_item", (_PANEL,), "Indicates that the pump runs."),
+    PageBlock("list_item", (_PANEL,), "No Flow"),
+    PageBlock("heading", (), "7. Calendar"),
+    PageBlock("paragraph", ("7. Calendar",), "Each status has its colour.\nIt can be changed."),
+    _COLOURS,
+)
+_PANEL_LINES = (_PANEL, "The panel shows the following:", "Running", "Indicates that the pump runs.", "No Flow")
+
+
+@pytest.mark.parametrize("line", [_PANEL, "Running", "No Flow"])
+def test_a_line_stands_together_with_its_section(line: str) -> None:
+    assert standing_together([line], _PAGE, 900, is_lead=False) == _PANEL_LINES
+
+
+def test_nothing_before_a_line_that_heads_others_goes_with_it() -> None:
+    said = ["The panel shows the following: Running"]
+    assert standing_together(said, _PAGE, 900, is_lead=True) == _PANEL_LINES[1:]
+
+
+def test_of_a_long_section_the_table_or_the_list_is_said() -> None:
+    most = sum(len(line) + 1 for line in _COLOURS.lines)
+    assert standing_together(["red | late"], _PAGE, most, is_lead=False) == _COLOURS.lines
+    items = sum(len(line) + 1 for line in _PANEL_LINES[1:])
+    assert standing_together(["No Flow"], _PAGE, items, is_lead=False) == _PANEL_LINES[1:]
+    assert standing_together(["No Flow"], _PAGE, items - 1, is_lead=False) == ()
+
+
+def test_lines_that_repeat_are_told_apart_by_those_after_them() -> None:
+    sections = [
+        block
+        for name in ("A", "B")
+        for block in (
+            PageBlock("heading", (), f"Table {name}"),
+            PageBlock("paragraph", (f"Table {name}",), f"Constraints:\nPRIMARY KEY: {name}\nCHECK: {name} > 0"),
+        )
+    ]
+    (*_, last) = standing_together(["Constraints:", "PRIMARY KEY: B"], sections, 900, is_lead=True)
+    assert last == "CHECK: B > 0"
+
+
+@pytest.mark.parametrize("said", [["nowhere"], [""], []])
+def test_what_the_page_has_not_stands_together_with_nothing(said: list[str]) -> None:
+    assert standing_together(said, _PAGE, 900, is_lead=False) == ()
+    assert standing_together(said, (), 900, is_lead=False) == ()
+
+
+def test_marked_lines_are_items_whatever_the_file_says() -> None:
+    lines = ("There are three:", "(1) one", "(2) two", "(3) three", "Article 2")
+    page = [PageBlock("paragraph", (), line) for line in lines]
+    assert standing_together(["There are three:"], page, 900, is_lead=True) == lines[:4]
+
+
+def test_names_of_columns_are_known() -> None:
+    rows = [("a | b", 1), ("c | d", 0), ("e | f", 2)]
+    blocks = [
+        PageBlock.of({"kind": "table", "section": None, "text": f"{line}\n1 | 2", "header_row_count": count})
+        for line, count in rows
+    ]
+    assert header_rows(blocks) == {"a | b"}
+
+
+def test_a_line_is_not_found_within_another_one_or_over_two() -> None:
+    page = [
+        PageBlock("heading", (), "Other"),
+        PageBlock("paragraph", ("Other",), "The new roles are as follows\nbut not here\nx1"),
+        PageBlock("heading", (), "Roles"),
+        PageBlock("paragraph", ("Roles",), "roles are as follows"),
+        PageBlock("list_item", ("Roles",), "・ admin"),
+        PageBlock("list_item", ("Roles",), "・ guest"),
+    ]
+    (first, *_) = standing_together(["roles are as follows", "・ admin"], page, 900, is_lead=True)
+    assert first == "roles are as follows"
+    assert standing_together(["1The"], page, 900, is_lead=False) == ()
+
+
+@pytest.mark.parametrize("heading", ["1.  目的　概要", "第1章\n総則"])
+def test_headings_are_those_of_sections_however_they_are_spaced(heading: str) -> None:
+    items = [PageBlock("list_item", (heading,), f"・ {name}") for name in ("甲", "乙")]
+    lines = standing_together(["・ 乙"], [PageBlock("heading", (), heading), *items], 900, is_lead=False)
+    assert lines[-2:] == ("・ 甲", "・ 乙")
+    assert len(lines) > 2
+
+
+def test_a_list_is_announced_by_one_line() -> None:
+    items = [PageBlock("list_item", (), f"・ {name}") for name in ("one", "two", "three")]
+    for above in (PageBlock("table", (), "a | b"), PageBlock("paragraph", (), "long " * 100)):
+        assert len(standing_together(["・ two"], [above, *items], 900, is_lead=False)) == len(items)
