@@ -720,6 +720,13 @@ def test_of_several_things_the_whole_section_is_said() -> None:
     assert all(each.supported for each in said[0].citations)
 
 
+def test_of_a_row_that_the_question_names_by_its_number_no_more_is_said() -> None:
+    rows = ["部署ID | 部署名 | 権限", "1004 | 商工課 | 0", "1005 | 文化財課 | 0", "1006 | 建設課 | 1"]
+    blocks = [PageBlock("table", (), "\n".join(rows), has_header=True)]
+    (first, *_), _ = extracts([Ask("部署ID 1005はどの部署名ですか")], [source("\n".join(rows))], blocks)
+    assert first.text == "部署ID: 1005 | 部署名: 文化財課 | 権限: 0"
+
+
 def test_of_a_list_no_more_is_said_than_passages_hold() -> None:
     items = [f"({number}) 項目{number}を確認する。" for number in range(1, 7)]
     blocks = [PageBlock("list_item", (), line) for line in ["確認事項は次のとおりとする。", *items]]

@@ -487,10 +487,11 @@ def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 def _is_of_list(asked: _WeightedQuestion, best: Statement) -> bool:
-    """Whether all that the best statement is of answers: it is a list, or several things are asked for, and not of the
-    row that the question names.
+    """Whether all that the best statement is of answers: several things are asked for, and not of the row that the
+    question names, or it is a list, and no figure is asked for.
     """
-    return best.kind is StatementKind.LIST or (asked.wanted.several and not asked.keyed(best))
+    is_named = asked.keyed(best) or any(value.isdecimal() and value in asked.weights for _, value in best.cells)
+    return (asked.wanted.several and not is_named) or (best.kind is StatementKind.LIST and not asked.wanted.measured)
 
 
 def _with_whole_list(

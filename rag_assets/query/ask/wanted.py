@@ -204,6 +204,11 @@ class AnswerTraits:
             _defined(question),
         )
 
+    @property
+    def measured(self) -> bool:
+        """Whether it asks for a figure, an amount or a date."""
+        return self.figure or self.amount or self.money or self.time or self.date or self.until
+
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
