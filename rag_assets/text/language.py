@@ -118,7 +118,7 @@ def detect_language(text: str) -> str:
 
 
 def is_japanese(text: str) -> bool:
-    """Whether a text, as a question or a heading, holds any Japanese character: it is answered in Japanese."""
+    """Whether a text, as a heading or a passage, holds any Japanese character."""
     return _JAPANESE.search(text) is not None
 
 
