@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.query.ask.sections import PageBlock, header_rows, standing_together
+from rag_assets.query.page_sections import PageBlock, header_rows, standing_together
 
 _PANEL = "2.4.3 Alarm Panel"
 _COLOURS = PageBlock("table", ("7. Calendar",), "colour | status\ngrey | open\nred | late", has_header=True)

@@ -72,11 +72,11 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, referring_statements
 from rag_assets.query.ask.row_sentences import told_rows
 from rag_assets.query.ask.scope import scope_of
-from rag_assets.query.ask.sections import BLOCK_COLUMNS, PageBlock, PageBlocks
 from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
+from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import Ask, parts_of

@@ -27,7 +27,6 @@ from pathlib import PurePath
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.sections import PageBlocks, cells_of, header_rows, squeezed, standing_together
 from rag_assets.query.ask.statements import (
     ADDRESS,
     ITEM,
@@ -40,6 +39,7 @@ from rag_assets.query.ask.statements import (
     together,
 )
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
+from rag_assets.query.page_sections import PageBlocks, cells_of, header_rows, squeezed, standing_together
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
