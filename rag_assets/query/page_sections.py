@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.statements import CELL_END, ITEM, together
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import one_line, squeezed
 
 _HEADING = "heading"
 _TABLE = "table"
@@ -109,11 +109,6 @@ def _hold(lines: Sequence[str], said: Sequence[str]) -> bool:
     rows = [cells for cells in map(cells_of, lines) if cells]
     held = sum(squeezed(line) in text or any(cells <= cells_of(line) for cells in rows) for line in said)
     return held >= _LEAST_HELD * len(said)
-
-
-def squeezed(text: str) -> str:
-    """A text without white space."""
-    return "".join(text.split())
 
 
 def _plain(line: str) -> str:

@@ -55,6 +55,11 @@ def without_controls(text: str) -> str:
     return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else "", text)
 
 
+def squeezed(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())
+
+
 def one_line(text: object, most_chars: int | None = None) -> str:
     """A text with each run of white space as one blank; a longer one is cut and ends in an ellipsis."""
     line = " ".join(str(text).split())

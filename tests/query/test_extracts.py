@@ -736,6 +736,14 @@ def test_of_a_list_no_more_is_said_than_passages_hold() -> None:
     assert items[3] not in first.text
 
 
+def test_a_line_of_a_list_is_no_row_that_has_it_as_a_cell() -> None:
+    lines = ["状態の一覧", "未着手", " | ", "完了", "保留"]
+    blocks = [PageBlock("heading", (), lines[0]), *(PageBlock("list_item", (lines[0],), line) for line in lines[1:])]
+    text = "\n".join(["番号 | 状態 | 担当", "7 | 完了 | 山田", *lines])
+    said, _ = extracts([Ask("状態の一覧を全部挙げて")], [source(text)], blocks)
+    assert any(each.text.splitlines() == ["状態の一覧", "未着手", "完了", "保留"] for each in said)
+
+
 def test_what_repeats_is_cited_where_the_list_stands() -> None:
     lines = ["確認事項は次のとおりとする。", "1. 停止する。", "2. 配置する。", "3. 起動する。"]
     blocks = [PageBlock("list_item", (), line) for line in lines]

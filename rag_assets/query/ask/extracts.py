@@ -39,13 +39,13 @@ from rag_assets.query.ask.statements import (
     together,
 )
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
-from rag_assets.query.page_sections import PageBlocks, cells_of, header_rows, squeezed, standing_together
+from rag_assets.query.page_sections import PageBlocks, cells_of, header_rows, standing_together
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
 from rag_assets.text.language import is_asked_in_japanese, is_ideographic, is_japanese
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
@@ -74,7 +74,6 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
-_READ_ROW_CHARS = 200  # of one that is read together with the question
 _ROW_OF_SEVERAL_CHARS = 500
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
 _LEAST_ANSWER = 10  # characters of a cell that answers another
@@ -158,7 +157,7 @@ class _Candidate:
     own: frozenset[str]
     above: frozenset[str]
     named: frozenset[str]
-    continued: tuple[tuple[Source, str], ...] = ()  # of a list, the items that the next passages go on with
+    continued: tuple[tuple[Source, str], ...] = ()  # of a list, the lines that other passages hold
     log_odds: float = _UNREAD
 
 
@@ -374,7 +373,7 @@ def _placed(candidate: _Candidate, asked: _WeightedQuestion) -> PlacedStatement:
     source = candidate.source
     place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
     context = candidate.statement.context[-_CONTEXT_CHARS:]
-    return PlacedStatement(_text(candidate.statement, asked, _READ_ROW_CHARS), place[:_PLACE_CHARS], context)
+    return PlacedStatement(_text(candidate.statement, asked, _ROW_CHARS), place[:_PLACE_CHARS], context)
 
 
 def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float) -> float:
@@ -523,19 +522,17 @@ def _with_whole_list(
 
 
 def _held(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:
-    """Lines as passages have them, with the one that holds each: a source where it does, else that of the line before
-    where it does; as far as any does.
+    """Lines as passages have them, with the one that holds each as far as any does: word for word before with further
+    cells, a source before that of the line above, and this before others. Lines of empty cells are left out.
     """
     of_page = {each.number: [(line, _cells_and_values(line)) for line in _lines_of(each)] for each in sources}
     held: list[tuple[Source, str]] = []
-    for cells in map(cells_of, lines):
+    for wanted, cells in ((line, cells) for line in lines if (cells := cells_of(line))):
         preferred = (source, *(last for last, _ in held[-1:]), *sources)
-        found = next(
-            ((each, line) for each in preferred for line, others in of_page[each.number] if cells <= others), None
-        )
-        if found is None:
+        holding = [(each, line) for each in preferred for line, others in of_page[each.number] if cells <= others]
+        if not holding:
             break
-        held.append(found)
+        held.append(next((each for each in holding if each[1] == wanted), holding[0]))
     return held
 
 

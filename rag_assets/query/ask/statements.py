@@ -19,7 +19,7 @@ from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
-from rag_assets.text.plain import announces, is_total, one_line
+from rag_assets.text.plain import announces, is_total, one_line, squeezed
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS, SPACELESS
 
 STATEMENT_CHARS = 300
@@ -195,12 +195,12 @@ def counts_on(item: str, line: str) -> bool:
 
 def heading_above(text: str, quote: str) -> str:
     """The last numbered or marked heading of a passage above what is quoted of it; empty where there is none."""
-    begin = "".join(quote.split())[:_QUOTE_CHARS]
+    begin = squeezed(quote)[:_QUOTE_CHARS]
     heading = read = ""
     for line in map(one_line, text.splitlines()):
         if _SECTION_NAME.match(line) and _is_heading(line) and not _is_row(line):
             heading = line
-        read += "".join(line.split())
+        read += squeezed(line)
         if begin and begin in read:
             return heading
         read = read[-_QUOTE_CHARS:]
