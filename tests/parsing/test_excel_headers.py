@@ -404,3 +404,38 @@ def test_bold_row_of_other_columns_that_go_on_below_begins_another_table() -> No
                 sheet[reference.partition(":")[0]].font = Font(bold=row % 2 == 0)
 
     assert [(block.cell_range, block.header_row_count) for block in blocks_of(fill)] == [("A1:D2", 1), ("A3:D4", 1)]
+
+
+STATISTICS: Values = [
+    (None, None, None, "令和6年", "令和6年", "令和6年", "令和5年"),
+    (None, None, None, "人口", "人口", "世帯数", "増減率"),
+    (None, None, None, "男", "女", "世帯数", "増減率"),
+    ("団体コード", "都道府県名", "市区町村名", "人", "人", "世帯", "％"),
+    *((f"{code:06}", "北海道", f"町{code}", 900 + code, 1_041 + code, 1_104 + code, -0.13) for code in range(1, 12)),
+]
+
+
+@pytest.mark.parametrize("lined", [False, True])
+def test_all_rows_above_figures_name_their_columns(*, lined: bool) -> None:
+    """Groups, columns, their parts and units, of which the last row alone reaches the first columns."""
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("住民基本台帳人口（総計）",)])
+        write(sheet, STATISTICS, top=2, lined=lined)
+
+    title, table = blocks_of(fill)
+    assert title.text == "住民基本台帳人口（総計）"
+    assert (table.header_row_count, len(table.rows)) == (4, 15)
+    assert [row.cells[4] for row in table.rows[:5]] == ["令和6年", "人口", "女", "人", "1042"]
+
+
+def test_a_title_with_its_unit_at_the_right_end_is_no_name_of_columns() -> None:
+    rows: Values = [("平成31年人口動態", *[None] * 5, "（単位：人、世帯、％）"), *STATISTICS]
+    _, table = blocks_of(lambda sheet: write(sheet, rows))
+    assert (table.header_row_count, table.rows[4].cells[:2]) == (4, ("000001", "北海道"))
+
+
+def test_a_row_of_values_below_the_names_is_no_header() -> None:
+    rows: Values = [("区分", "4月", "5月", "6月"), *(("計", number, number, number) for number in range(5, 20))]
+    (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=True))
+    assert table.header_row_count == 1

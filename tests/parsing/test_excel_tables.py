@@ -873,3 +873,42 @@ def test_years_in_a_coloured_row_of_other_columns_begin_another_table() -> None:
         write(sheet, [("費目", 2022, 2023, "差額"), ("旅費", 1, 2, 1)], top=3, lined=True, look="coloured")
 
     assert [block.cell_range for block in blocks_of(fill)] == ["A1:C2", "A3:D4"]
+
+
+ROWS: list[tuple[object, ...]] = [(120 + number, 250 + number) for number in range(6)]
+
+
+def test_names_of_rows_beside_an_open_table_are_its_first_column() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(None,), *((name,) for name in ["北海道", "青森県", "岩手県", "宮城県", "秋田県", "山形県"])])
+        write(sheet, [("転入者数", "転出者数"), *ROWS], left=2, lined=True)
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[1].cells) == (1, ("北海道", "120", "250"))
+
+
+def test_a_named_column_without_lines_right_of_a_table_is_of_it_with_empty_cells() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("操作", "状態"), *((f"操作{number}", "済み") for number in range(6))], lined=True)
+        write(sheet, [("備考",), ("確認後に実行する。",), (None,), (None,), ("一覧から選ぶ。",)], left=3)
+
+    (table,) = blocks_of(fill)
+    assert [row.cells[2] for row in table.rows[:5]] == ["備考", "確認後に実行する。", "", "", "一覧から選ぶ。"]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        [(None,), *[("e",)] * 6],  # a sign that is the same in all rows
+        [(None,), *((number,) for number in range(12))],  # goes on below
+        [(f"{number}", f"{number} の説明", "値", "例", "注") for number in range(7)],  # wider than the table
+    ],
+    ids=["same", "longer", "wider"],
+)
+def test_other_texts_beside_a_table_are_not_of_it(beside: list[tuple[object, ...]]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("転入者数", "転出者数"), *ROWS], lined=True)
+        write(sheet, beside, left=3)
+
+    table, *_ = blocks_of(fill)
+    assert {len(row.cells) for row in table.rows} == {2}

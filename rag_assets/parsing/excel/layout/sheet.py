@@ -17,15 +17,17 @@ from rag_assets.parsing.excel.layout.bands import Band, Box, begin_with_title, m
 from rag_assets.parsing.excel.layout.continuations import join_continuations
 from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
 from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
-from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, table_block, text_line
+from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, figure_rows, table_block, text_line
 from rag_assets.parsing.excel.workbook import Look
 from rag_assets.parsing.geometry import Sets
-from rag_assets.parsing.names import is_attribute, is_generic, is_number, is_series, names_value
+from rag_assets.parsing.names import is_attribute, is_generic, is_name, is_number, is_series, names_value
 from rag_assets.text.cells import Area, parse_area
 from rag_assets.text.scripts import ITEM_LETTERS
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
+_LEAST_ROWS = 4  # of a table, beside which a column may go along with them
+_NAMED = 0.3  # share of the rows in which a column with a name has texts
 _MARK_CHARS, _MARK_COLUMNS = 2, 2  # of signs beside a table
 _NO_MARKS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄-‐–—―−－/／")  # arrows between boxes, and what stands for nothing
 _HEADS = 4  # names of columns, from which what stands below them is of their table
@@ -133,8 +135,9 @@ def _layout(cells: SheetCells) -> list[Block]:
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
     """Add to a table the texts that belong to it though its lines do not enclose them.
 
-    These are texts within its area, and in rows that touch it from below or above and stand in its columns: data
-    without lines under names with lines, names above data with lines. What is added is taken out of `free`.
+    These are texts within its area, in rows that touch it from below or above and stand in its columns (data without
+    lines under names with lines, names above data with lines), and in columns that touch it and go along with its rows,
+    as the names of the rows of an open table. What is added is taken out of `free`.
     """
     top, left, bottom, right = Area.around(box.area for box in boxes)
     lefts = {box.area.left for box in boxes}
@@ -161,7 +164,45 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
         while take(bottom + 1, least):
             bottom = max(bottom + 1, *(box.area.bottom for box in added))
         take(top - 1, 2)
+        added += _columns_beside(boxes + added, free)
     return boxes + added
+
+
+def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Box]:
+    """Texts of columns that touch a table and go along with its rows, taken out of `free`; on a side where more than
+    the table has go on, they are of a table of their own.
+    """
+    tops = sorted({box.area.top for box in boxes if box.text})
+    area = Area.around(box.area for box in boxes)
+    width = len({box.area.left for box in boxes if box.text})
+    near = [box for row in range(area.top, area.bottom + 2) for box in free.get(row, ())]
+    added: list[Box] = []
+    for step in (-1, 1):
+        end, beside = area.left if step < 0 else area.right, []
+        while column := [box for box in near if (box.area.right if step < 0 else box.area.left) == end + step]:
+            if not _goes_along(column, tops, area.bottom, is_right=step > 0):
+                break
+            beside.append(column)
+            around = Area.around(box.area for box in column)
+            end = around.left if step < 0 else around.right
+        if len(beside) <= width:
+            added += [box for column in beside for box in column]
+    for box in added:
+        free[box.area.top].remove(box)
+    return added
+
+
+def _goes_along(column: Sequence[Box], tops: Sequence[int], bottom: int, *, is_right: bool) -> bool:
+    """Whether texts of a column stand in most rows of a table and not below it; right of the table in fewer where one
+    above them names it, and not where all are the same sign, which says nothing of a row.
+    """
+    rows = {row for box in column for row in range(box.area.top, box.area.bottom + 1)}
+    named = is_right and any(box.area.top == tops[0] and is_name(box.text) for box in column)
+    if len(tops) < _LEAST_ROWS or max(rows) > bottom:
+        return False
+    if is_right and not named and len({box.text for box in column}) == 1:
+        return False
+    return len(rows.intersection(tops)) >= (_NAMED if named else _ALIGNED) * len(tops)
 
 
 def _marks_beside(table: Area, free: dict[int, list[Box]]) -> list[Box]:
@@ -199,7 +240,7 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
         kind = BlockKind.HEADING if _is_heading(filled) else BlockKind.PARAGRAPH
         return [_line_block(kind, filled)]
     blocks: list[Block] = []
-    for number, part in enumerate(split_bands(make_bands(boxes))):
+    for number, part in enumerate(_parts(make_bands(boxes))):
         if len(part) > 1 and not any(box.fill for box in part[0].boxes):
             line, below = part[0].text_boxes, part[1].text_boxes
             if _is_title_row(line, below):
@@ -215,11 +256,12 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             block = _title_block(part.pop(0))
             blocks.append(block)
             title = (*title, block.text) if block.kind is BlockKind.CAPTION else title
-        if above := count_rows_above(part):
+        is_named = figure_rows(part) is not None
+        if above := 0 if is_named else count_rows_above(part):
             form = table_block(part[:above])
             blocks.extend([] if form is None else [form])
             del part[:above]
-        for _ in range(count_titles(part)):
+        for _ in range(0 if is_named else count_titles(part)):
             if line := part.pop(0).text_boxes[:1]:
                 blocks.append(_line_block(BlockKind.CAPTION, line))
                 title = (*title, blocks[-1].text)
@@ -230,6 +272,16 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             table = table_block(part)
             blocks.extend([] if table is None else [replace(table, section=title)])
     return blocks
+
+
+def _parts(bands: list[Band]) -> list[list[Band]]:
+    """Rows of tables that touch, table by table; the rows that name the columns of figures go with these."""
+    named = figure_rows(bands)
+    if named is None:
+        return split_bands(bands)
+    start, first = named
+    figures, *below = split_bands(bands[first:])
+    return [*(split_bands(bands[:start]) if start else []), [*bands[start:first], *figures], *below]
 
 
 def _title_block(band: Band) -> Block:
@@ -506,10 +558,13 @@ def _group_blocks(group: list[Box]) -> list[Block]:
     if start + 1 < len(bands) and _is_title_row(bands[start].starting, bands[start + 1].starting):
         title = [_line_block(BlockKind.HEADING, bands[start].starting)]
         start += 1
+    elif named := figure_rows(bands[start:]):
+        title = _lines(bands[start : start + named[0]])
+        start += named[0]
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     if not _is_table(bands[start:end]):
         return _lines(bands)
-    tables = [block for part in split_bands(bands[start:end]) for block in _unruled_blocks(part)]
+    tables = [block for part in _parts(bands[start:end]) for block in _unruled_blocks(part)]
     return [*_lines(above), *title, *tables, *_lines(bands[end:])]
 
 

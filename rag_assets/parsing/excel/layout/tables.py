@@ -50,6 +50,7 @@ _DIFFERENT = 0.4  # of the names
 _NAME_CHARS = 80
 _ALL_BUT_FEW, _RARE = 0.9, 0.1
 _NO_NAMES = frozenset({Kind.NUMBER, Kind.DATE, Kind.LINK, Kind.MARK, Kind.SENTENCE})
+_VALUES = frozenset({Kind.NUMBER, Kind.MARK})
 _FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 
 _Pair = tuple[Box, Box | None]
@@ -134,6 +135,8 @@ def _count_header_rows(bands: list[Band]) -> int:
     bands = _without_count(bands)
     if len(bands) < 2:
         return 0
+    if (named := figure_rows(bands)) and not named[0]:
+        return named[1]
     first = bands[0]
     fills = {box.fill for box in first.boxes}
     if None not in fills:
@@ -180,6 +183,46 @@ def _without_count(bands: list[Band]) -> list[Band]:
     left = firsts[0].area.left
     rest = (replace(band, boxes=tuple(box for box in band.boxes if box.area.left > left)) for band in bands)
     return [band for band in rest if band.boxes]
+
+
+def figure_rows(bands: Sequence[Band]) -> tuple[int, int] | None:
+    """The first of the rows that name the columns of a table of figures, and the first row of figures.
+
+    Above columns that hold hardly anything but numbers stand several rows of names of groups, of columns and of their
+    units; a title above, whose texts are few, is none of them.
+
+    Returns:
+        Places of rows; None where fewer than two rows name columns, or other than figures stand below.
+    """
+    below = bands[_MAXIMUM_HEADER_ROWS : _MAXIMUM_HEADER_ROWS + _LOOKED_AT_ROWS]
+    columns: dict[int, list[str]] = {}
+    for box in (box for band in below for box in band.text_boxes):
+        columns.setdefault(box.area.left, []).append(box.text)
+    figures = {
+        left
+        for left, texts in columns.items()
+        if len(texts) >= _ALL_BUT_FEW * len(below)
+        and _share([kind_of(text) in _VALUES for text in texts]) >= _ALL_BUT_FEW
+        and _share(list(map(is_number, texts))) >= _MOST
+    }
+    if len(below) < _LEAST_VALUE_ROWS or len(figures) < _LEAST_NAMES:
+        return None
+    heads = [
+        [box.text for box in band.text_boxes if box.area.left in figures] for band in bands[: 2 * _MAXIMUM_HEADER_ROWS]
+    ]
+    covered = [
+        sum(any(box.text and box.area.left <= left <= box.area.right for box in band.boxes) for left in figures)
+        for band in bands[: 2 * _MAXIMUM_HEADER_ROWS]
+    ]
+    first = next((place for place, texts in enumerate(heads) if _hold_figures(texts)), 0)
+    start = next((place for place, count in enumerate(covered) if count * 2 >= len(figures)), first)
+    named = all(texts and _share(list(map(is_number, texts))) < _FEW for texts in heads[start:first])
+    return (start, first) if named and start + 1 < first <= start + _MAXIMUM_HEADER_ROWS else None
+
+
+def _hold_figures(texts: Sequence[str]) -> bool:
+    numbers = [text for text in texts if is_number(text) and not _is_year(plain(text))]
+    return len(numbers) * 2 > len(texts)
 
 
 def count_titles(bands: Sequence[Band]) -> int:
