@@ -6,12 +6,16 @@ table, of which a statement is one. What a page consists of was told when its fi
 What stays out: which statement it is (`rag_assets.query.ask.extracts`).
 """
 
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.statements import CELL_END, ITEM, together
+from rag_assets.query.ask.wanted import codes_named, is_named
+from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line, squeezed
 
 _HEADING = "heading"
@@ -20,6 +24,8 @@ _ITEM = "list_item"
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
+_FEW_ROWS = 3
+_LEAD_CHARS = 3
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -31,18 +37,18 @@ class PageBlock:
         kind: As in `blocks.kind`.
         section: Headings above it, outermost first.
         text: Its lines; of a table, its rows.
-        has_header: Whether the first row of a table, and it alone, names the columns.
+        header_row_count: First rows of a table that name its columns.
     """
 
     kind: str
     section: tuple[str, ...]
     text: str
-    has_header: bool = False
+    header_row_count: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "PageBlock":
         """A row of `blocks`, with the columns of `BLOCK_COLUMNS`."""
-        return cls(row["kind"], tuple(row["section"] or ()), row["text"] or "", row["header_row_count"] == 1)
+        return cls(row["kind"], tuple(row["section"] or ()), row["text"] or "", row["header_row_count"] or 0)
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
@@ -51,8 +57,8 @@ class PageBlock:
 
     @property
     def header(self) -> str:
-        """The row that names the columns; empty where there is none."""
-        return _plain(self.text.partition("\n")[0]) if self.has_header else ""
+        """The row that names the columns; empty where none does, or several do."""
+        return _plain(self.text.partition("\n")[0]) if self.header_row_count == 1 else ""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -66,8 +72,14 @@ PageBlocks: TypeAlias = Callable[[str, int], Sequence[PageBlock]]  # of a docume
 
 
 def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
-    """The rows that name the columns of the tables of a page."""
+    """The rows that name the columns of the tables of a page, where one row does."""
     return frozenset(filter(None, (each.header for each in blocks)))
+
+
+def body_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
+    """The rows of the tables of a page that name no columns, of tables with at most one that does."""
+    tables = (each for each in blocks if each.kind == _TABLE and each.header_row_count <= 1)
+    return frozenset(line for each in tables for line in each.lines if line != each.header)
 
 
 def standing_together(
@@ -96,6 +108,40 @@ def standing_together(
         if len(lines) >= _LEAST_LINES and fits and _hold(lines, said):
             return lines
     return ()
+
+
+def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
+    """Passages of a page that hold rows of which a question names whole cells that few other rows have.
+
+    Args:
+        question: The question.
+        passages: Texts of the passages of the page, by key.
+
+    Returns:
+        Keys, of the row with most such cells first; as many as may tell one thing.
+    """
+    folded = fold_name(question)
+    codes = codes_named(question)
+
+    @cache
+    def is_asked(cell: str) -> bool:
+        value = cell.rpartition(": ")[2]
+        if value.isdecimal():
+            return value.lstrip("0") in codes
+        return value.casefold()[:_LEAD_CHARS] in lowered and is_named(folded, fold_name(value))
+
+    lowered = unicodedata.normalize("NFKC", question).casefold()
+    rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
+    for key, text in passages.items():
+        for line in unicodedata.normalize("NFKC", text).splitlines():
+            cells = [cell.strip() for cell in CELL_END.split(line)]
+            named = frozenset(cell for cell in cells if cell and is_asked(cell)) if len(cells) > 1 else frozenset()
+            if named:
+                rows.setdefault(line, (key, named))
+    common = Counter(cell for _, named in rows.values() for cell in named)
+    telling = {line: sum(common[cell] <= _FEW_ROWS for cell in named) for line, (_, named) in rows.items()}
+    best = sorted((line for line in rows if telling[line]), key=lambda line: -telling[line])
+    return list(dict.fromkeys(rows[line][0] for line in best[:_FEW_ROWS]))
 
 
 def cells_of(line: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_data import FILM, PERSON, graph_base
+from graph_data import FILM, PERSON, graph_base, record, stored_tables, write
 from query_data import CHUNKS, OPTIONS, SPEC, BagOfWordsEmbedder, chunk, make_base, table
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel, completed
@@ -17,6 +17,7 @@ from rag_assets.contracts.errors import BudgetError, QueryError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
+from rag_assets.contracts.tables import CHUNKS as CHUNKS_TABLE
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import (
     MODES,
@@ -29,6 +30,7 @@ from rag_assets.query import (
     Turn,
 )
 from rag_assets.query.results import to_json
+from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.tokens import estimate_tokens
 
@@ -503,3 +505,25 @@ def test_any_question_is_only_text(knowledge: Made, question: str) -> None:
     assert not knowledge(model).ask(question, k=2).answered
     assert estimate_tokens(model.asked[0].messages[-1].text) < 2000
     json.dumps(to_json(knowledge().ask(question, k=2))).encode()
+
+
+def test_rows_that_a_question_names_are_read_where_their_page_was_found(
+    tmp_path: Path, embedder: BagOfWordsEmbedder
+) -> None:
+    document = "specs/societies.xlsx"
+    texts = [f"協会コード | 団体 | 会員区分\n{code:03} | 団体{code} | 正会員" for code in range(80, 110)]
+    passages = [chunk(document, 1, index, text) for index, text in enumerate(texts)]
+    store, lake = VectorStore(tmp_path / "vectors"), Lake(tmp_path / "lake")
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, passages)}, embedder)
+    columns = ("chunk_id", "page_id", "document_id", "shard", "page_number", "text")
+    records = [
+        record(CHUNKS_TABLE, chunk_index=index, **{name: each[name] for name in columns})
+        for index, each in enumerate(passages)
+    ]
+    write(lake, CHUNKS_TABLE, records)
+    base = make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}, stored_tables(lake))
+    answer = base.ask("協会コード88はどの団体ですか", "fulltext", 2)
+    assert "団体88" in answer.text.splitlines()[1]
+    assert answer.answered
+    kept = base.ask("協会コード88はどの団体ですか", "fulltext", 2, filters=Filters(document=("specs/other*",)))
+    assert not kept.sources

@@ -25,7 +25,7 @@ from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.statements import StatementKind, heading_above, statements
-from rag_assets.query.ask.wanted import asks_for_several
+from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.page_sections import PageBlock
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
@@ -699,7 +699,7 @@ def test_a_word_that_lacks_in_another_language_is_no_doubt() -> None:
 def test_the_names_of_two_columns_are_told_where_the_file_tells_them() -> None:
     rows = ["色 | ステータス", "グレー | 未着手", "藍色 | 進行中", "赤 | 期限超過"]
     text = "\n".join(["カレンダー", *rows])
-    blocks = [PageBlock("table", (), "\n".join(rows), has_header=True)]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
     (first, *_), _ = extracts([Ask("カレンダーで藍色が表すステータスは何ですか")], [source(text)], blocks)
     assert first.text == "色: 藍色 | ステータス: 進行中"
 
@@ -722,7 +722,7 @@ def test_of_several_things_the_whole_section_is_said() -> None:
 
 def test_of_a_row_that_the_question_names_by_its_number_no_more_is_said() -> None:
     rows = ["部署ID | 部署名 | 権限", "1004 | 商工課 | 0", "1005 | 文化財課 | 0", "1006 | 建設課 | 1"]
-    blocks = [PageBlock("table", (), "\n".join(rows), has_header=True)]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
     (first, *_), _ = extracts([Ask("部署ID 1005はどの部署名ですか")], [source("\n".join(rows))], blocks)
     assert first.text == "部署ID: 1005 | 部署名: 文化財課 | 権限: 0"
 
@@ -1383,3 +1383,68 @@ def test_rows_of_what_is_excluded_are_not_listed_without_it(question: str) -> No
 def test_lines_that_all_announce_something_make_no_endless_lead() -> None:
     found = statements("\n\n".join(f"項目{number}の説明は次の通り。" for number in range(200)))
     assert max(len(each.text) for each in found) < 700
+
+
+def test_rows_of_a_form_are_no_names_of_columns() -> None:
+    rows = ["項目 | 値 | 備考", "件名 | 内容 | ご請求内容のお知らせ", "送信先 | To | 連絡先メールアドレス"]
+    blocks = [PageBlock("table", (), "\n".join(rows[1:]))]
+    (first, *_), _ = extracts([Ask("請求メールの送信先は？")], [source("\n".join(rows[1:]))], blocks)
+    assert first.text == "送信先 | To | 連絡先メールアドレス"
+
+
+def test_all_rows_with_the_code_that_a_question_names_are_said() -> None:
+    rows = ["コード | 説明", *(f"{code} | 用途{code}の用地" for code in range(214, 219))]
+    rows += ["0219 | 農林漁業施設用地", "0219 | その他（ゴルフ場）"]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    said, answers = extracts([Ask("用途コード219は何を指しますか")], [source("\n".join(rows))], blocks)
+    assert answers
+    assert [each.text for each in said][:2] == [
+        "コード: 0219 | 説明: 農林漁業施設用地",
+        "コード: 0219 | 説明: その他（ゴルフ場）",
+    ]
+
+
+def test_of_a_wide_row_the_cell_below_the_name_that_is_asked_for_is_said() -> None:
+    columns = ["ロットNo.", "商品名称", *(f"2025-05-31指定日在庫{number}" for number in range(9)), "倉庫名", "会社ID"]
+    cells = ["ZTR1282", "杏仁豆腐", *(f"{number}00.00 ケース" for number in range(9)), "トライアル塩谷", "A01"]
+    others = [" | ".join([f"ZTR{number}", *cells[1:]]) for number in range(4)]
+    rows = [" | ".join(columns), " | ".join(cells), *others]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    question = "2025-05-31の在庫で、ロットZTR1282の杏仁豆腐はどこの倉庫にありますか"
+    (first, *_), _ = extracts([Ask(question)], [source("\n".join(rows))], blocks)
+    assert "倉庫名: トライアル塩谷" in first.text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("部品表で、IC1のCXD5602GGは1個いくら？", "Qty: 1 | Ref: IC1 | Model: CXD5602GG | ベンダー: 甲社"),
+        (
+            "What target percentage is set for ANC.IND.5 (eight antenatal contacts)?",
+            "Indicator code: ANC.IND.5 | Indicator name: Percentage of women with eight antenatal contacts",
+        ),
+        ("ANC.IND.5の目標は何％ですか", "Indicator code: ANC.IND.5 | 目標: 8回の受診"),
+    ],
+)
+def test_what_gives_no_price_or_percentage_answers_no_question_for_one(question: str, text: str) -> None:
+    assert not extracts([Ask(question)], [source(text)])[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("旅費の日当は1日あたりいくらですか", "区分 | 日当 | 宿泊費\n一般 | 6000 | 9000"),
+        ("IC1のCXD5602GGの単価はいくらですか", "Qty: 1 | Ref: IC1 | Model: CXD5602GG | 単価: 134"),
+        ("特価商品の松前漬はいくらですか", "松前漬は960円で提供する。"),
+        ("控除不可率の初期値は何%ですか", "控除不可率: 20%"),
+        ("リレーの動作電圧はいくらですか", "リレーの動作電圧は 5V である。"),
+    ],
+)
+def test_what_gives_one_may(question: str, text: str) -> None:
+    wanted = AnswerTraits.of(question)
+    assert any(not wanted.lacks_figure(each) for each in statements(text))
+
+
+def test_the_series_of_a_named_part_need_not_stand_there() -> None:
+    text = "電圧 | マーキング | 型番 | マーキング | 型番\n3.1V | DM | BD4831 | FM | BD4931"
+    assert extracts([Ask("BD49シリーズで、BD4931のマーキングは何ですか")], [source(text)])[1]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rag_assets.query.page_sections import PageBlock, header_rows, standing_together
+from rag_assets.query.page_sections import PageBlock, body_rows, header_rows, passages_naming, standing_together
 
 _PANEL = "2.4.3 Alarm Panel"
-_COLOURS = PageBlock("table", ("7. Calendar",), "colour | status\ngrey | open\nred | late", has_header=True)
+_COLOURS = PageBlock("table", ("7. Calendar",), "colour | status\ngrey | open\nred | late", header_row_count=1)
 _PAGE = (
     PageBlock("header", (), "Manual"),
     PageBlock("heading", (), _PANEL),
@@ -98,3 +98,38 @@ def test_a_list_is_announced_by_one_line() -> None:
     items = [PageBlock("list_item", (), f"・ {name}") for name in ("one", "two", "three")]
     for above in (PageBlock("table", (), "a | b"), PageBlock("paragraph", (), "long " * 100)):
         assert len(standing_together(["・ two"], [above, *items], 900, is_lead=False)) == len(items)
+
+
+def test_rows_that_name_no_columns_are_told() -> None:
+    form = PageBlock("table", (), "件名 | ご請求のお知らせ\n送信先 | To")
+    names_in_two_rows = PageBlock("table", (), "売上 | | 利益\n予算 | 実績 | 予算\n1 | 2 | 3", header_row_count=2)
+    blocks = (*_PAGE, form, names_in_two_rows)
+    assert header_rows(blocks) == {"colour | status"}
+    assert body_rows(blocks) == {"grey | open", "red | late", "件名 | ご請求のお知らせ", "送信先 | To"}
+
+
+_ROWS = {
+    "0": "CISAC Code | Society\n006 | JASRAC | Member\n088 | CMRRA | Client",
+    "1": "CISAC Code: 100 | Society: 東京都 | Member\nCISAC Code: 101 | Society: 大阪府 | Member",
+    "2": "注記 | Member | JASRAC\n88 names nothing here",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "keys"),
+    [
+        ("コード88はどの団体ですか", ["0"]),
+        ("東京都の会員区分は", ["1"]),
+        ("What is the status of CMRRA?", ["0"]),
+        ("JASRACのコードと注記", ["0", "2"]),
+        ("88人の団体はどれ", []),
+        ("団体は何", []),
+    ],
+)
+def test_rows_of_which_a_question_names_cells_are_found(question: str, keys: list[str]) -> None:
+    assert sorted(passages_naming(question, _ROWS)) == keys
+
+
+def test_cells_that_many_rows_have_name_none() -> None:
+    passages = {str(number): f"{number} | Member | 区分" for number in range(9)}
+    assert passages_naming("What is a Member?", passages) == []

@@ -76,7 +76,7 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
-from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks
+from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import Ask, parts_of
@@ -97,6 +97,7 @@ _CELL = " | "
 _TABLES_OF = 6  # passages found, whose documents' tables a question for rows may mean
 _MOST_TABLE_ROWS = 20_000  # of all these tables
 _TABLE_COLUMNS = ("document_id", "page_number", "block_index", "section", "header_row_count", "rows")
+_PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the question names
 _BESIDE = 30  # passages of a page that a list may go on in
 
 
@@ -372,6 +373,7 @@ class Asking:
         earlier = history[-1].question if context else ""
         asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
         hits = _in_turn(retrieval.hits, *(found for _, found in parts))
+        hits = self._with_named_rows(retrieval, hits, trace)
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
@@ -398,6 +400,32 @@ class Asking:
             for row in self.stored.read(BLOCKS, columns, sorted(documents), of_pages).to_pylist():
                 pages.setdefault((row["document_id"], row["page_number"]), []).append(PageBlock.of(row))
         return lambda document_id, page_number: pages.get((document_id, page_number), ())
+
+    def _with_named_rows(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
+        """Passages, each first one of a page with tables followed by those of it that hold rows which the question
+        names, and were not found.
+        """
+        if self.stored is None:
+            return tuple(hits)
+        first = {hit.page_id: hit for hit in reversed(hits) if hit.page_id and _CELL in hit.text}
+        pages = sorted(first.values(), key=lambda hit: hit.rank)[:_PAGES_OF_ROWS]
+        documents, numbers = ({getattr(hit, name) for hit in pages} for name in ("document_id", "page_number"))
+        of_pages = pc.field("page_number").isin(sorted(numbers))
+        texts: dict[str, dict[str, str]] = {hit.page_id: {} for hit in pages}
+        for row in self.stored.read(CHUNKS, ("page_id", "chunk_id", "text"), sorted(documents), of_pages).to_pylist():
+            if row["page_id"] in texts:
+                texts[row["page_id"]][row["chunk_id"]] = row["text"]
+        found = {hit.chunk_id for hit in hits}
+        named = {page: passages_naming(retrieval.question, passages) for page, passages in texts.items()}
+        wanted = {key: page for page, keys in named.items() for key in keys if key not in found}
+        where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
+        rows = self.indexes.chunks.having(list(wanted), where, trace)
+        added = {hit.chunk_id: hit for hit in self.hits_of([rows[key] for key in wanted if key in rows], trace)}
+        after: dict[str, list[Hit]] = {}
+        for key, page in wanted.items():
+            if key in added:
+                after.setdefault(first[page].chunk_id, []).append(replace(added[key], rank=first[page].rank))
+        return tuple(each for hit in hits for each in (hit, *after.get(hit.chunk_id, ())))
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""

@@ -21,6 +21,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import PurePath
 
@@ -38,8 +39,8 @@ from rag_assets.query.ask.statements import (
     statements,
     together,
 )
-from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, is_named
-from rag_assets.query.page_sections import PageBlocks, cells_of, header_rows, standing_together
+from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, codes_named, is_named
+from rag_assets.query.page_sections import PageBlock, PageBlocks, body_rows, cells_of, header_rows, standing_together
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
@@ -103,6 +104,7 @@ _SIBLING = 0.9  # of the best score, from which the like statement of another do
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
+_QUOTED = 2.0  # how much a cell counts that the question quotes, against one that it names
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.2  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
@@ -169,6 +171,11 @@ class _WeightedQuestion:
     weights: Mapping[str, float]
     wanted: AnswerTraits
 
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """Numbers that name something."""
+        return codes_named(self.text)
+
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
         return sum(weight for term, weight in self.weights.items() if term in terms)
@@ -179,12 +186,14 @@ class _WeightedQuestion:
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
     def keyed(self, statement: Statement) -> float:
-        """1 where the question names a whole cell of a row, as a word of its own; 2 where it quotes it."""
+        """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
         if statement.kind is not StatementKind.ROW:
             return 0.0
         folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
+        if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
+            return _QUOTED
         quoted = {fold_name(each) for each in QUOTED.findall(self.text)}
-        return 2.0 if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
+        return _QUOTED if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
@@ -223,9 +232,7 @@ def extracts(
     candidates = [
         each
         for source in sources
-        for each in _candidates(
-            source, names[source.document_id], header_rows(blocks_of(source.document_id, source.page_number))
-        )
+        for each in _candidates(source, names[source.document_id], blocks_of(source.document_id, source.page_number))
     ]
     said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
     stored: list[Sentence] = []
@@ -308,7 +315,7 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
 
 
 def _candidates(
-    source: Source, names: frozenset[str] = frozenset(), headers: frozenset[str] = frozenset()
+    source: Source, names: frozenset[str] = frozenset(), blocks: Sequence[PageBlock] = ()
 ) -> list[_Candidate]:
     named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
@@ -319,7 +326,7 @@ def _candidates(
             _terms(ADDRESS.sub(" ", each.context)),
             named,
         )
-        for each in statements(source.whole_text, headers)
+        for each in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
     ]
 
 
@@ -412,7 +419,8 @@ def _best_candidates(
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
-        if said and each.log_odds < _LEAST_LOG_ODDS and not asked.wanted.several and not asked.leads(each.statement):
+        told = asked.wanted.several or asked.leads(each.statement) or asked.keyed(each.statement) == _QUOTED
+        if said and each.log_odds < _LEAST_LOG_ODDS and not told:
             continue
         sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
         length = len(_text(each.statement, asked))
@@ -571,16 +579,21 @@ def _sureness(
     lead = 1 - others[0][0] / score if others and score > 0 else 0.0
     passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(_terms(best.source.beginning), *(each.own | each.above for each in passage))
+    held |= {term.lstrip("0") for term in held if term.isdecimal()}
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
     path = unicodedata.normalize("NFKC", best.source.document_id).lower()
-    lacks = any(not any(name in held or _stands_within(name, path) for name in _names_of(term)) for term in identifiers)
+    lacking = [
+        term for term in identifiers if not any(name in held or _stands_within(name, path) for name in _names_of(term))
+    ]
+    known = [term for term in identifiers if term not in lacking]
+    lacks = any(not any(other.startswith(term) for other in known) for term in lacking)  # else of the series of another
     quoted = map(_terms, QUOTED.findall(asked.text))
     long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
     lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
     lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
     covered = _covered(asked.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(asked.text, best.source)
-    lacking = (
+    taken_off = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
     )
     keyed = 0.0 if asked.wanted.several or asked.repeats(best) else asked.keyed(best.statement)
@@ -590,7 +603,7 @@ def _sureness(
         + _SURE_LOG_ODDS * best.log_odds
         - _SURE_RANK * math.log(max(1, best.source.rank))
         + _SURE_LINKED * asked.leads(best.statement)
-        + (-lacking if lacking else outstanding)
+        + (-taken_off if taken_off else outstanding)
     )
 
 
@@ -689,7 +702,8 @@ def _row(statement: Statement, asked: _WeightedQuestion, room: int) -> str:
         cells = answers  # of a row of questions and answers
     columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
     said = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
-    order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
+    shares = _cell_shares(asked, cells)
+    order = sorted(range(len(cells)), key=lambda place: (-shares[place], len(said[place])))
     chosen: set[int] = set()
     for place in order:
         if not chosen or len(said[place]) <= room:
@@ -713,11 +727,23 @@ def _column(header: str, columns: Mapping[str, int]) -> str:
     return next((part for part in reversed(parts) if columns[part] == 1), " ".join(parts))
 
 
-def _cell_share(asked: _WeightedQuestion, header: str, value: str) -> float:
-    is_asked = asked.wanted.is_asked(header) or (
-        asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value))
-    )
-    return asked.share(_terms(header)) + asked.share(_terms(value)) + bool(is_asked)
+def _cell_shares(asked: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:
+    """How much each cell of a row has to do with the question: by the terms that it holds, and by those of its header
+    that no value of the row holds, as the question asks for their values; less by one that several headers have.
+    """
+    headers, values = ([_terms(cell[part]) for cell in cells] for part in (0, 1))
+    wanted = asked.weights.keys() - frozenset[str]().union(*values)
+    weights = {term: _WEIGHTS[_kind(term)] for term in wanted}
+    total = sum(weights.values()) or 1.0
+    columns = Counter(term for header in headers for term in header)
+    shares = []
+    for (label, value), header, held in zip(cells, headers, values, strict=True):
+        is_asked = asked.wanted.is_asked(label) or (
+            asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value))
+        )
+        named = sum(weights[term] / columns[term] for term in header & wanted) / total
+        shares.append(asked.share(header) + asked.share(held) + named + bool(is_asked))
+    return shares
 
 
 def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:

@@ -158,17 +158,18 @@ class Statement:
     is_whole: bool = False
 
 
-def statements(text: str, headers: Set[str] = frozenset()) -> list[Statement]:
+def statements(text: str, headers: Set[str] = frozenset(), body: Set[str] = frozenset()) -> list[Statement]:
     """The statements of a passage in its order, each once; those too long to be said are left out.
 
     Where all of it could be headings, these are what it states.
 
     Args:
         text: Of the passage.
-        headers: Rows that are known to name the columns of a table, as lines of the passage; others are told by rules.
+        headers: Rows that are known to name the columns of a table, as lines of the passage.
+        body: Rows that are known to name none; of others rules tell.
     """
     distinct: dict[tuple[str, str], Statement] = {}
-    for each in _StatementReader(headers).read(text):
+    for each in _StatementReader(headers, body).read(text):
         known = distinct.get((each.group, each.text))
         if known is None or each.kind is not StatementKind.HEADING:
             distinct[each.group, each.text] = each
@@ -239,6 +240,7 @@ class _StatementReader:
     """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
 
     headers: Set[str] = frozenset()
+    body: Set[str] = frozenset()
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
     group: str = ""  # the last cell that stood alone in its row, above others of the table
@@ -375,10 +377,11 @@ class _StatementReader:
         self.is_full = self.is_full or (headed and len(values) == len(self.header))
         values += [""] * (len(self.header) - len(values)) if headed else []
         cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
-        is_known = line in self.headers
-        is_header = is_known or all(map(_COLUMN.fullmatch, values))
+        is_known, is_guessed = line in self.headers, line not in self.body
+        is_header = is_known or (is_guessed and all(map(_COLUMN.fullmatch, values)))
         if is_known or len(values) > self.widest:
-            header = tuple(values) if is_known else _header(line, values) or self._header_of_two(values)
+            header = tuple(values) if is_known else ()
+            header = header or (_header(line, values) or self._header_of_two(values) if is_guessed else ())
             self.header, self.widest = header, len(values)
             self.is_full = False
             is_header = is_header or (bool(self.header) and not headed)

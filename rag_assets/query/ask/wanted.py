@@ -107,6 +107,10 @@ _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
 QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _LEAST_LABEL = 2  # characters
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
+_CODE_NAMED = re.compile(
+    r"(?:コード|番号|番|ID|No|code|number)(?:が|は|の|is|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
+    re.IGNORECASE,
+)
 _AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
 _NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
     r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
@@ -120,6 +124,17 @@ _MONEY = re.compile(
     r"|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
     re.IGNORECASE,
 )
+_PRICE_ASKED = re.compile(r"いくら(?!でも|か)|\bhow much (?:does|do|did) .{1,60} cost\b", re.IGNORECASE)
+_QUANTITY_ASKED = re.compile(r"[圧流温率度量長幅高重力積離数速波値抵](?:[はがで、]|って)?[^。、は]{0,4}いくら")
+_PRICED = re.compile(
+    r"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue", re.IGNORECASE
+)
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])")
+_SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
+_SHARE = re.compile(
+    r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
+)
+_SHARED = re.compile(r"[%％率]|割合|percent|share|rate", re.IGNORECASE)
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
     r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
@@ -154,6 +169,8 @@ class AnswerTraits:
         figure: Whether for something with a figure, such as a code.
         amount: Whether for a number that counts or measures.
         money: Whether for an amount of money.
+        price: Whether for what something costs.
+        share: Whether for a percentage.
         time: Whether for how long something takes.
         units: Of what it asks how many.
         date: Whether for a date.
@@ -169,6 +186,8 @@ class AnswerTraits:
     figure: bool
     amount: bool
     money: bool
+    price: bool
+    share: bool
     time: bool
     units: tuple[str, ...]
     date: bool
@@ -193,6 +212,8 @@ class AnswerTraits:
             bool(_FIGURE_ASKED.search(text)),
             bool(_AMOUNT_ASKED.search(text)),
             bool(_MONEY_ASKED.search(text)),
+            bool(_PRICE_ASKED.search(text)) and not _QUANTITY_ASKED.search(text),
+            bool(_SHARE_ASKED.search(text)),
             bool(_TIME_ASKED.search(text)),
             tuple(_UNIT_ASKED.findall(text)),
             bool(_DATE_ASKED.search(text)),
@@ -207,7 +228,9 @@ class AnswerTraits:
     @property
     def measured(self) -> bool:
         """Whether it asks for a figure, an amount or a date."""
-        return self.figure or self.amount or self.money or self.time or self.date or self.until
+        return (
+            self.figure or self.amount or self.money or self.price or self.share or self.time or self.date or self.until
+        )
 
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
@@ -225,7 +248,7 @@ class AnswerTraits:
             return True
         if self.until and not any(each.search(text) for each in (_DATE, _TIME, _CLOCK, _UNTIL)):
             return True
-        if (self.money and not _has(_MONEY, _MONEY, statement)) or (self.time and not _has(_TIME, _MEASURE, statement)):
+        if self._lacks_kind(statement):
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
@@ -235,6 +258,15 @@ class AnswerTraits:
         if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
             return True
         return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
+
+    def _lacks_kind(self, statement: Statement) -> bool:
+        """Whether money, a percentage or a time is asked for, and a statement says none."""
+        return (
+            (self.money and not _has(_MONEY, _MONEY, statement))
+            or (self.price and not (_THOUSANDS.search(statement.text) or _has(_MONEY, _PRICED, statement)))
+            or (self.share and not _has(_SHARE, _SHARED, statement))
+            or (self.time and not _has(_TIME, _MEASURE, statement))
+        )
 
     def spells_out(self, statement: Statement) -> bool:
         """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
@@ -293,6 +325,14 @@ def is_named(folded: str, name: str) -> bool:
     place = folded.find(name)
     end = place + len(name)
     return place >= 0 and _begins_word(folded, place) and not _WORD_SIGN.match(folded, end)
+
+
+def codes_named(question: str) -> frozenset[str]:
+    """Numbers of a question that name something: long ones, and those that it calls a code or a number; without zeros
+    before them, which people leave out.
+    """
+    found = _CODE_NAMED.findall(unicodedata.normalize("NFKC", question))
+    return frozenset(filter(None, (code.lstrip("0") for codes in found for code in codes)))
 
 
 def _has(said: re.Pattern[str], labelled: re.Pattern[str], statement: Statement) -> bool:
