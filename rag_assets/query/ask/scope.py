@@ -1,5 +1,10 @@
 """Which documents a question about the whole means: a folder or format by its name, those that its words name, or all.
 
+A part is meant where a question asks in general, and all else that it says is the name of a folder of two documents or
+more, or what two documents or more that it calls 資料 or "documents" are called. One that quotes something asks for a
+fact. Where all that is asked is "What is X?", the folder X is meant only if no passage explains X, and X is no common
+word.
+
 What stays out: which questions ask for the whole (`rag_assets.query.search.auto`), and what is said of the documents
 (`rag_assets.query.ask.overview`).
 """

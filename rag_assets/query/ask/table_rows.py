@@ -5,7 +5,9 @@ is said surely, so every word of a question must be accounted for: it is a value
 the table or of its place, part of a form in which such questions are asked, or a particle. A condition that nothing
 here can check (`10より大きい`, `未入金でない`, `5月以降`, `per owner`) leaves words over, and then nothing is selected.
 
-A table that the question is about, where it cannot be told which rows it asks for, stops others from answering.
+A table that the question is about, where it cannot be told which rows it asks for, stops others from answering. Of two
+that would answer none does, unless one holds the rows of the others of its document, as a list of all beside sheets of
+its parts; nor does one with which a table without names of columns may go on.
 
 What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), and how rows are
 said (`rag_assets.query.ask.row_sentences`).
