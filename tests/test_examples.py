@@ -1,20 +1,55 @@
 """The examples of the documentation run."""
 
+import re
 import runpy
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from scripted_model import ScriptedModel
 
 import rag_assets
+from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError
 from rag_assets.pipeline import language_models
 from rag_assets.pipeline.home import Home
 from rag_assets.query import Generator, HydeOptions, KnowledgeBase, Rewrite, Turn
 
-EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+PROJECT = Path(__file__).parents[1]
+EXAMPLES = PROJECT / "docs" / "examples"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md", "docs/query.md"])
+def test_commands_print_what_the_page_shows(
+    page: str, sample_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = [text for _, text in BLOCK.findall((PROJECT / page).read_text("utf-8"))]
+    commands = [each.partition("\n") for text in blocks for each in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+    assert commands
+    for command, _, shown in commands:
+        arguments = shlex.split(command)
+        if arguments[0] == "echo":
+            (tmp_path / arguments[-1]).write_text(arguments[1], "utf-8")
+            continue
+        printed = CliRunner().invoke(main, ["--home", str(sample_home), *arguments[1:]]).output
+        parts = map(re.escape, shown.strip().split("…"))  # where it is shortened
+        assert re.search("(?s:.*)".join(parts), printed), f"$ {command}\n{printed}"
+
+
+def test_the_python_of_the_query_guide_runs(sample_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PROJECT / "docs" / "query.md").read_text("utf-8")
+    first, *_ = [code for language, code in BLOCK.findall(text) if language == "python"]
+    stream = next(code for _, code in BLOCK.findall(text) if "ask_stream" in code)
+    exec(compile(first.replace(".rag/demo", str(sample_home)) + stream, "query.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "桁数: 2" in printed
+    assert "必須: ○" in printed
+    assert "› 1 顧客 › A5:BI26" in printed.splitlines()[-1]
 
 
 def test_the_sample_is_searched_asked_and_read(
