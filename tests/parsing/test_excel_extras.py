@@ -395,6 +395,54 @@ def test_shapes_without_text_are_named_by_what_stands_on_or_below_them() -> None
     assert found == ["台帳 → 帳票"]
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "looks", "names_it"),
+    [
+        ("41AC 請求停止", (42, 4, 12, 5), BARE, True),  # below
+        ("顧客情報登録", (44, 0, 12, 4), BARE, True),  # beside
+        ("請求照会", (40, -6, 14, 5), BARE, True),  # above
+        ("41AD 請求確認", (44, 1, 8, 8), BARE, True),  # around
+        ("請求停止", (46, 8, 4, 3), BARE, False),  # in the distance
+        ("請求停止", (52, 4, 8, 4), BARE, False),  # not below the middle
+        ("入力", (44, 4, 8, 5), "", False),  # another shape
+        ("概要", (40, -8, 30, 30), "", False),  # a frame
+        ("凡　例", (42, 4, 12, 5), BARE, False),
+        ("※1 対象外", (42, 4, 12, 5), BARE, False),
+        ("■ 処理の流れ", (42, 4, 12, 5), BARE, False),
+        ("処理は夜間に終わる。", (42, 4, 12, 5), BARE, False),
+    ],
+)
+def test_sign_without_text_is_named_by_its_caption_alone(
+    text: str, place: Place, looks: str, *, names_it: bool
+) -> None:
+    ends = '<a:stCxn id="1" idx="0"/><a:endCxn id="2" idx="0"/>'
+    boxes = (shape(1, "請求照会画面", (0, 0, 10, 10)), shape(2, "", (46, 0, 4, 4)), shape(3, text, place, looks))
+    assert edges(*boxes, connector((10, 2, 36, 0), ends)) == [f"請求照会画面 → {text.replace('　', ' ')}"] * names_it
+
+
+def test_text_names_one_sign_and_none_where_it_names_another_shape() -> None:
+    ends = '<a:stCxn id="{}" idx="0"/><a:endCxn id="{}" idx="0"/>'
+    signs = (shape(2, "", (40, 0, 2, 2)), shape(3, "", (40, 9, 2, 2)))
+    lines = (connector((10, 1, 30, 0), ends.format(1, 2)), connector((10, 10, 30, 0), ends.format(1, 3)))
+    left = shape(1, "左", (0, 0, 10, 12))
+    assert edges(left, *signs, shape(4, "終了", (36, 3, 12, 5), BARE), *lines) == ["左 → 終了"]
+    frame = (shape(5, "", (30, 2, 30, 20)), connector((10, 12, 20, 0), ends.format(1, 5)))
+    assert edges(left, *signs, shape(4, "終了", (31, 3, 20, 5), BARE), *lines, *frame) == ["左 → 終了"]
+
+
+def test_answer_at_the_sign_for_a_decision_is_no_name_of_it() -> None:
+    ends = '<a:stCxn id="{}" idx="0"/><a:endCxn id="{}" idx="0"/>'
+    found = edges(
+        shape(1, "受付", (0, 0, 10, 10)),
+        shape(2, "", (3, 20, 4, 4)),
+        shape(3, "いいえ", (2, 25, 8, 4), BARE),
+        shape(4, "却下", (0, 34, 10, 10)),
+        connector((5, 10, 0, 10), ends.format(1, 2)),
+        connector((5, 24, 0, 10), ends.format(2, 4)),
+    )
+    assert found == []
+
+
 def test_watermarks_and_frames_are_no_labels() -> None:
     large = shape(7, "SAMPLE", (12, 2, 12, 6), "<a:noFill/>").replace("<a:t>", '<a:rPr sz="9600"/><a:t>')
     found = edges(

@@ -2,9 +2,13 @@
 
 An end of a connector that the file does not join to a shape is joined to the shape that it touches, or to the shape
 whose line it touches, as in sequence diagrams, where messages run between the lines below the participants. A shape
-without text is named by the text that stands on it or right below it, or else by the cells it lies on.
+without text is named by the text that stands on it, by its caption, or else by the cells it lies on; one without name,
+as the sign for an end, is left out of what connectors join. A caption is text without fill and outline right below a
+shape, or right beside or around a smaller one; it names no other shape, and is no heading, note or legend.
 """
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,8 +35,11 @@ from rag_assets.text.plain import one_line
 _CLUSTER_ROWS = 3
 _NODE_CHARS = 81
 _TOUCH = 120_000  # a third of a centimetre
-_CAPTION = 2 * _TOUCH
 _LABEL_CHARS = 80
+_NO_NAME = re.compile(  # a heading, a note, a legend, a sentence
+    r"[\W_]*(?:凡\s*例|注(?:記|意|釈)?(?:$|[\W\d])|備\s*考|補\s*足|legend\b|notes?(?:$|[\W\d]))|[■◆●▼※【]|.*。$",
+    re.IGNORECASE,
+)
 _LABEL_REACH = 3 * _TOUCH
 _CELLS_ROWS = 12
 _GEOMETRY_MEMBERS = 1_000  # of larger drawings only what the file states is taken
@@ -107,13 +114,7 @@ def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
     """
     shapes = drawing.shapes
     edges, lifelines = _join(drawing)
-    ends = {index for edge in edges for index in (edge.start, edge.end)}
-    free = [
-        (shape.box, shape)
-        for index, shape in enumerate(shapes if _has_geometry(drawing) else ())
-        if shape.text and shape.box and index not in ends and shape.kind is not ShapeKind.ART
-    ]
-    names = {index: _name(shapes, index, lifelines, free, texts) for index in ends}
+    names = _names(drawing, edges, lifelines, texts)
     named = [edge for edge in edges if _is_named(edge, shapes, names)]
     labels = _labels(shapes, named, names) if _has_geometry(drawing) else {}
     labels_by_edge = {place: index for index, place in labels.items()}
@@ -192,49 +193,99 @@ def _lifeline_at(lifelines: Lifelines, point: Point) -> int | None:
     return index if distance <= _TOUCH else None
 
 
-def _name(
-    shapes: Sequence[Shape],
-    index: int,
-    lifelines: Lifelines,
-    free: Sequence[tuple[Rectangle, Shape]],
-    texts: Texts,
-) -> str:
-    """What a shape is called: its text, or else what stands on it, around it or below it; empty without any."""
-    shape = shapes[index]
-    text = shape.text
-    if not text and shape.box is not None:
-        text = _text_on(shapes, shape.box, lifelines, free) or _text_around(shape.box, free)
-    if not text:
-        rows = range(shape.area.top, min(shape.area.bottom, shape.area.top + _CELLS_ROWS) + 1)
-        cells = ((row, column, cell) for row in rows for column, cell in texts.get(row, {}).items())
-        text = " ".join(cell for row, column, cell in cells if shape.area.holds(row, column))
-    return one_line(text, _NODE_CHARS)
+def _names(drawing: Drawing, edges: Sequence[_Edge], lifelines: Lifelines, texts: Texts) -> dict[int, str]:
+    """What the shapes at the ends of connectors, by index, are called; empty without any name."""
+    shapes = drawing.shapes
+    paths: dict[int, list[Line]] = {}
+    for edge in edges:
+        for index in (edge.start, edge.end):
+            paths.setdefault(index, []).append(edge.path)
+    free = {
+        index: shape.box
+        for index, shape in enumerate(shapes if _has_geometry(drawing) else ())
+        if shape.text and shape.box and index not in paths and shape.kind is not ShapeKind.ART
+    }
+    named = {index: [index] if shapes[index].text else [] for index in paths}
+    for index, own in named.items():
+        if not own and (box := shapes[index].box) is not None:
+            own += _texts_on(shapes, box, lifelines, free)
+    taken = {text for own in named.values() for text in own}
+    nameless = {index: paths[index] for index, own in named.items() if not own}
+    unused = {text: place for text, place in free.items() if text not in taken}
+    named |= {index: [text] for index, text in _captions(shapes, nameless, unused).items()}
+    names = {index: " ".join(shapes[text].text for text in own) for index, own in named.items()}
+    return {
+        index: one_line(name or _cell_texts(shapes[index].area, texts), _NODE_CHARS) for index, name in names.items()
+    }
 
 
-def _text_on(
-    shapes: Sequence[Shape], box: Rectangle, lifelines: Lifelines, free: Sequence[tuple[Rectangle, Shape]]
-) -> str:
-    """Text of a free text box that stands on a place, or of the participant whose line runs through it."""
-    inside = [other for place, other in free if contains(box, place)]
-    nodes = [other for other in inside if other.kind is ShapeKind.NODE]
+def _texts_on(
+    shapes: Sequence[Shape], box: Rectangle, lifelines: Lifelines, free: Mapping[int, Rectangle]
+) -> list[int]:
+    """Shapes with text that stand on a place, or the participant whose line runs through it, by index."""
+    inside = [index for index, place in free.items() if contains(box, place)]
+    nodes = [index for index in inside if shapes[index].kind is ShapeKind.NODE]
     if nodes or len(inside) == 1:
-        return " ".join(other.text for other in sorted(nodes or inside, key=lambda other: other.area)[:3])
+        return sorted(nodes or inside, key=lambda index: shapes[index].area)[:3]
     reach = min(box[2] - box[0], box[3] - box[1]) / 2
     near = ((line_distance(middle(box), line), index) for line, index in lifelines)
     distance, index = min(near, default=(reach + 1, 0))
-    return shapes[index].text if distance <= reach else ""
+    return [index] if distance <= reach and shapes[index].text else []
 
 
-def _text_around(box: Rectangle, free: Sequence[tuple[Rectangle, Shape]]) -> str:
-    """Text of the smallest free text box around a place, or of the one right below it."""
-    around = [(area_of(place), other.text) for place, other in free if contains(place, box)]
-    if around:
-        return min(around)[1]
-    foot = (middle(box)[0], box[3])
-    distance, text = min(
-        ((outside_distance(foot, place), other.text) for place, other in free), default=(_CAPTION + 1.0, "")
-    )
-    return text if distance <= _CAPTION else ""
+def _captions(
+    shapes: Sequence[Shape], paths: Mapping[int, Sequence[Line]], free: Mapping[int, Rectangle]
+) -> dict[int, int]:
+    """Captions of shapes, both by index: texts that touch them, at most one for each, and each of one shape.
+
+    Args:
+        shapes: All shapes.
+        paths: Shapes without a name, by index, with the connectors that end there.
+        free: Texts, by index, that name nothing else, with their places.
+    """
+    distances: dict[tuple[int, int], float] = {}
+    for text, place in free.items():
+        stated = one_line(shapes[text].text)
+        if not shapes[text].is_bare or len(stated) > _LABEL_CHARS or _NO_NAME.match(stated):
+            continue
+        for index, lines in paths.items():
+            box = shapes[index].box
+            if box is None or _is_label(place, shapes[index], box, lines):
+                continue
+            if (distance := _caption_distance(box, place)) <= _TOUCH:
+                distances[text, index] = distance
+    reaches = dict.fromkeys((text for text, _ in distances), float(_TOUCH))
+    return {index: text for text, index in assign_labels(distances, reaches).items()}
+
+
+def _is_label(place: Rectangle, shape: Shape, box: Rectangle, lines: Sequence[Line]) -> bool:
+    """Whether a text stands on a connector of a shape and is no caption of it: of a sign for a decision, with several
+    connectors, or of a box larger than the text.
+    """
+    may_be = shape.kind is not ShapeKind.PICTURE and (len(lines) > 1 or area_of(box) > area_of(place))
+    return may_be and any(line_distance(middle(place), line) <= _label_reach(place) for line in lines)
+
+
+def _caption_distance(box: Rectangle, place: Rectangle) -> float:
+    """Distance of a text below the middle of a shape, or beside, above or around one smaller than itself, from the
+    middle of a side; infinite where it stands elsewhere.
+    """
+    x, y = middle(box)
+    is_in_line = place[0] <= x <= place[2]
+    if area_of(box) <= area_of(place) and (is_in_line or place[1] <= y <= place[3]):
+        sides = [(x, box[3]), (x, box[1]), (box[0], y), (box[2], y)]
+    elif is_in_line and place[1] >= y and not contains(box, place):
+        sides = [(x, box[3])]
+    else:
+        return math.inf
+    return min(outside_distance(side, place) for side in sides)
+
+
+def _cell_texts(area: Area, texts: Texts) -> str:
+    """Texts of the cells that a shape lies on."""
+    rows = range(area.top, min(area.bottom, area.top + _CELLS_ROWS) + 1)
+    cells = ((row, column, cell) for row in rows for column, cell in texts.get(row, {}).items())
+    return " ".join(cell for row, column, cell in cells if area.holds(row, column))
 
 
 def _labels(shapes: Sequence[Shape], edges: Sequence[_Edge], names: Mapping[int, str]) -> dict[int, int]:
@@ -246,7 +297,7 @@ def _labels(shapes: Sequence[Shape], edges: Sequence[_Edge], names: Mapping[int,
         is_text = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
         if not is_text or index in joined or shape.box is None:
             continue
-        reaches[index] = reach = min((shape.box[3] - shape.box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
+        reaches[index] = reach = _label_reach(shape.box)
         for place, edge in enumerate(edges):
             distance = line_distance(middle(shape.box), edge.path)
             beside = shape.kind is ShapeKind.TEXT and line_gap(shape.box, edge.path) <= _TOUCH / 2
@@ -254,6 +305,11 @@ def _labels(shapes: Sequence[Shape], edges: Sequence[_Edge], names: Mapping[int,
                 distances[index, place] = distance
                 reaches[index] = max(reaches[index], distance)
     return assign_labels(distances, reaches)
+
+
+def _label_reach(box: Rectangle) -> float:
+    """How far from the middle of a text the connector runs, at most, that it stands on."""
+    return min((box[3] - box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
 
 
 def _can_label(shapes: Sequence[Shape], text: str, box: Rectangle, edge: _Edge, names: Mapping[int, str]) -> bool:

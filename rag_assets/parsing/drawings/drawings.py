@@ -51,6 +51,7 @@ class Shape:
         box: Its place in the drawing's units; None where the drawing does not tell.
         kind: What it can be in a diagram.
         control: Number of the control that it stands for; empty for other shapes.
+        is_bare: Whether it has neither fill nor outline, stated or by its style.
     """
 
     area: Area
@@ -59,6 +60,7 @@ class Shape:
     box: Rectangle | None = None
     kind: ShapeKind = ShapeKind.NODE
     control: str = ""
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,8 @@ class _DrawingReader:
 
     def _add(self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind) -> None:
         control = next((control_number(part.get("spid") or "") for part in element.iter("{*}compatExt")), "")
-        self.shapes.append(Shape(area, property_of(element, "id"), text, _box(element, frame), kind, control))
+        identity, box = property_of(element, "id"), _box(element, frame)
+        self.shapes.append(Shape(area, identity, text, box, kind, control, _is_bare(element)))
 
     def _frame_text(self, element: etree._Element) -> str:
         """Titles and series of a chart, or the texts of a SmartArt graphic."""
@@ -317,6 +320,14 @@ def _kind(element: etree._Element) -> ShapeKind:
     if any(size.isdecimal() and int(size) >= _ART_SIZE for size in sizes):
         return ShapeKind.ART
     return ShapeKind.NODE if looks.find("{*}ln/{*}noFill") is None else ShapeKind.TEXT
+
+
+def _is_bare(element: etree._Element) -> bool:
+    looks = element.find("{*}spPr")
+    if looks is None or looks.find("{*}noFill") is None:
+        return False
+    outline = looks.find("{*}ln")
+    return element.find("{*}style") is None if outline is None else outline.find("{*}noFill") is not None
 
 
 def _preset(element: etree._Element) -> str:
