@@ -10,11 +10,12 @@ from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.limits import current_limits
-from rag_assets.text.scripts import CJK
+from rag_assets.text.scripts import CJK, RADICAL_IDEOGRAPHS, RADICALS
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _SPACES = re.compile(r"[ \t\r\f\v\u00a0\u3000]+")
 _BREAK = re.compile(r"\s*\n\s*")
+_RADICAL = re.compile(f"[{RADICALS}]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _SOFT_HYPHENS = ("\u00ad", "\u0002", "\ufffe")
 _UNTITLED = re.compile(
@@ -50,8 +51,22 @@ def is_cjk(character: str) -> bool:
     return bool(_CJK_CHARACTER.match(character))
 
 
+def composed(text: str) -> str:
+    """Text in NFC, with ideographs for the radicals that some fonts and programs give for them (`⽉`, `⻑`)."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _RADICAL.sub(_ideograph, text))
+
+
+def _ideograph(radical: re.Match[str]) -> str:
+    return RADICAL_IDEOGRAPHS.get(radical[0]) or unicodedata.normalize("NFKC", radical[0])
+
+
 def clean(text: str) -> str:
-    """Text without control characters, with lines trimmed and runs of spaces collapsed; line breaks are kept."""
+    """Text as `composed`, without control characters, with lines trimmed and runs of spaces collapsed; line breaks are
+    kept.
+    """
+    text = composed(text)
     if text.isprintable() and "  " not in text:
         return text.strip()
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\x0b", "\n"))
@@ -82,12 +97,12 @@ def join_lines(lines: Sequence[str]) -> str:
 
 def unwrap(text: str) -> str:
     """Text whose line breaks mean nothing (as in HTML source), as one line."""
-    return join_lines(_BREAK.split(_SPACES.sub(" ", _CONTROLS.sub("", text))))
+    return join_lines(_BREAK.split(_SPACES.sub(" ", _CONTROLS.sub("", composed(text)))))
 
 
 def sensible_title(title: str | None) -> str | None:
     """A title from a file's metadata, or None where it is empty, a default or the name of a file."""
-    title = unicodedata.normalize("NFC", clean(title or "").replace("\n", " "))
+    title = clean(title or "").replace("\n", " ")
     return title if len(title) <= _TITLE_CHARS and not _UNTITLED.match(title) else None
 
 

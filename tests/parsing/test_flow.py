@@ -1,12 +1,38 @@
-"""What the parsers of running text share: speed on long paragraphs, limits on spans."""
+"""What the parsers of running text share: clean characters, speed on long paragraphs, limits on spans."""
 
 import time
+import unicodedata
 
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.flow import fill_grid, join_lines
+from rag_assets.parsing.flow import clean, fill_grid, join_lines, unwrap
+from rag_assets.text.scripts import RADICAL_IDEOGRAPHS
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("⽉額の⽤⾼", "月額の用高"),  # Kangxi radicals
+        ("⻑期・⺠間・⻄⽇本・⻘⾊", "長期・民間・西日本・青色"),  # of the supplement, which NFKC leaves
+        ("か\u3099きト\u3099", "がきド"),
+        ("\ufa1b\ufa19", "福神"),  # a compatible ideograph
+        ("①㈱ｶﾅＡ１", "①㈱ｶﾅＡ１"),  # as it is written
+    ],
+)
+def test_characters_that_look_the_same_are_the_same(text: str, cleaned: str) -> None:
+    assert clean(text) == clean(f"  {text}\x00 ") == unwrap(text) == cleaned
+
+
+def test_every_radical_that_unicode_does_not_compose_has_an_ideograph() -> None:
+    left = [
+        character
+        for character in map(chr, range(0x2E80, 0x2FE0))
+        if unicodedata.name(character, "") and "RADICAL" in unicodedata.name(clean(character))
+    ]
+    assert left == ["⺀"]  # which has none
+    assert not {unicodedata.normalize("NFKC", each) for each in RADICAL_IDEOGRAPHS} - RADICAL_IDEOGRAPHS.keys()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,13 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 
+import docx
+import openpyxl
+import pptx
 import pytest
 from golden import CORPUS, LIMITS, needs_corpus
-from office_building import zipped
+from office_building import saved, zipped
+from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
@@ -56,6 +60,33 @@ def test_every_file_of_the_corpus() -> None:
 
 def has_text(document: ParsedDocument) -> bool:
     return any(block.text.strip() for page in document.pages for block in page.blocks)
+
+
+def office_files(text: str) -> dict[str, bytes]:
+    """A workbook, a text document and a presentation that hold one text."""
+    workbook, document, presentation = openpyxl.Workbook(), docx.Document(), pptx.Presentation()
+    workbook["Sheet"]["A1"] = text
+    document.add_paragraph(text)
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    slide.shapes.add_textbox(0, 0, Pt(200), Pt(40)).text_frame.text = text
+    return {"a.xlsx": saved(workbook), "a.docx": saved(document), "a.pptx": saved(presentation)}
+
+
+def test_every_reader_gives_ideographs_for_radicals() -> None:
+    text = "⽉額の料⾦は⻑期の契約でも同じです。"
+    letter = "Subject: x\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n"
+    texts = {"a.txt": text, "a.md": text, "a.html": f"<p>{text}</p>", "a.csv": f"品名,{text}", "a.eml": letter + text}
+    files = {name: written.encode() for name, written in texts.items()} | office_files(text)
+    for name, data in files.items():
+        (page,) = parse_bytes(data, name, LIMITS).pages
+        assert "月額の料金は長期の契約でも同じです。" in page.blocks[-1].text, name
+
+
+def test_wrapped_lines_are_joined_at_a_radical() -> None:
+    lines = [*["この表に示す料金には、通信に掛かる費用も、機器を借りる費用も全て含む。"] * 3]
+    lines[0] = "ここに示す料金には、通信に掛かる費用も、機器を借りる費用も含み、期間も"
+    (page,) = parse_bytes("\n".join([lines[0], "⽤途も問わない。", *lines[1:]]).encode(), "a.txt", LIMITS).pages
+    assert "期間も用途も問わない。" in page.blocks[0].text
 
 
 @pytest.mark.parametrize(

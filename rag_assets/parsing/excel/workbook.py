@@ -10,6 +10,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.excel.formats import BUILT_IN_FORMATS
+from rag_assets.parsing.flow import composed
 from rag_assets.parsing.office.styles import attribute, is_on
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
@@ -156,14 +157,16 @@ def _title(stated: str) -> str | None:
 
 
 def clean_text(text: str) -> str:
-    """A cell's text with line ends as newlines, escapes such as `_x000D_` resolved, and without control characters."""
+    """A cell's text as `composed`, with line ends as newlines, escapes such as `_x000D_` resolved, and without control
+    characters.
+    """
     if "_x" in text:
         text = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.isprintable():
         text = _CONTROL.sub("", text)
-    return text.strip()
+    return composed(text.strip())
 
 
 def rich_text(element: etree._Element) -> str:

@@ -1,7 +1,6 @@
 """Lines of a PDF page in reading order, from the runs of its text layer."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -27,7 +26,6 @@ _LEAST_LINES = 3
 _SAME_HEIGHT_SHARE = 0.8
 _FIGURE_FILL = 0.55
 _TRIED = 20
-_RADICALS = re.compile("[\u2e80-\u2fdf]")
 _KANA = re.compile(rf"[\s{HIRAGANA}{KATAKANA}・]+")
 _BULLET = re.compile("[・•●○■□◆◇▪▫▶►‣⁃➢✓※⚫◼–—\uf000-\uf0ff]")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
@@ -456,17 +454,16 @@ def _cells(row: Sequence[Run]) -> Iterator[LinePart]:
 
 
 def _clean_line(text: str) -> str:
-    """A line without control characters.
+    """A line as `clean` has it.
 
-    Kangxi radicals, which some fonts give for ideographs, are made ideographs; characters of symbol fonts what they
-    stand for or nothing; leader dots one ellipsis; ideographs set with spaces between them are set without.
+    Characters of symbol fonts are made what they stand for or nothing; leader dots one ellipsis; ideographs set with
+    spaces between them are set without.
     """
     ends_hyphenated = text.rstrip().endswith(_HYPHEN_MARKS)
     for mark in (*_HYPHEN_MARKS, _ZERO_WIDTH):
         text = text.replace(mark, "")
-    text = _RADICALS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     text = _LEADERS.sub(" … ", _SYMBOLS.sub(_plain_symbol, text))
-    text = clean(unicodedata.normalize("NFC", text))
+    text = clean(text)
     spaced = len(_SPACED.findall(text))
     if spaced >= 3 and spaced > 0.6 * sum(map(is_cjk, text)):
         text = _SPACED.sub("", text)
