@@ -208,7 +208,7 @@ def _names(drawing: Drawing, edges: Sequence[_Edge], lifelines: Lifelines, texts
     named = {index: [index] if shapes[index].text else [] for index in paths}
     for index, own in named.items():
         if not own and (box := shapes[index].box) is not None:
-            own += _texts_on(shapes, box, lifelines, free)
+            own.extend(_texts_on(shapes, box, lifelines, free))
     taken = {text for own in named.values() for text in own}
     nameless = {index: paths[index] for index, own in named.items() if not own}
     unused = {text: place for text, place in free.items() if text not in taken}
