@@ -14,7 +14,7 @@ from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
 from rag_assets.text.cells import cover
-from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.language import cut, detect_language, split_sentences
 from rag_assets.text.plain import announces, is_total, one_line
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
@@ -175,18 +175,17 @@ def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> 
 
 
 def _cut(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
-    """Cut a text without sentence ends into long pieces that fit, at white space where there is some."""
+    """Cut a text without sentence ends into long pieces that fit, where it may end."""
     begin = 0
     while begin < len(text):
         size = min(len(text) - begin, budget * _TOKEN_CHARS)
-        while size > 1 and (count := tokenizer.count_tokens([text[begin : begin + size]])[0]) > budget:
+        piece = cut(text[begin : begin + size + 1], size, strictly=True)
+        while size > 1 and (count := tokenizer.count_tokens([piece])[0]) > budget:
             size = max(1, min(size - 1, size * budget // count))
-        end = begin + size
-        if end < len(text) and (space := text.rfind(" ", begin + size // 2, end)) > 0:
-            end = space + 1
-        if piece := text[begin:end].strip():
+            piece = cut(text[begin : begin + size + 1], size, strictly=True)
+        begin += max(1, len(piece))
+        if piece := piece.strip():
             yield piece
-        begin = end
 
 
 def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:

@@ -1,4 +1,4 @@
-"""The language of a text, and its sentences, by rules that need no model."""
+"""The language of a text, its sentences, and where a long one may be cut, by rules that need no model."""
 
 import re
 from functools import cache
@@ -15,6 +15,7 @@ from rag_assets.text.scripts import (
     KANJI,
     KATAKANA_LETTERS,
     LATIN,
+    SPACELESS,
     THAI,
 )
 
@@ -67,6 +68,14 @@ _PAIRS = {
     "[": "]",
 }
 _BRACKET_CHARS = 400
+_CLOSING = re.escape("」』）)】〕")
+_CUTS = (
+    re.compile(rf"(?= \| )|(?<=[。！？；])(?!\s*[{_CLOSING}])"),
+    re.compile(rf"(?<=[、，])|(?<=[{_CLOSING}])(?!\s*[、，。{_CLOSING}{HIRAGANA}])|(?=\s)(?!\s+[{_CLOSING}])"),
+    re.compile(f"(?<=[はがをにでとのもへや])(?![{HIRAGANA}])"),  # a particle
+    re.compile(f"(?<=[{HIRAGANA}])(?![{HIRAGANA}])"),
+    re.compile(f"(?<=[{SPACELESS}])"),
+)  # where a long text may end, the best first; none is within a number or an identifier
 _VISIBLE = re.compile(r"\S")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“]*\Z")
 _ABBREVIATION_CHARS = 40
@@ -225,6 +234,24 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
                 start = first = position
         sentences.append(line[start:])
     return [sentence.strip() for sentence in sentences if sentence.strip()]
+
+
+def cut(text: str, most: int, *, strictly: bool = False) -> str:
+    """The beginning of a long text, to the last place where it may end.
+
+    Args:
+        text: Any text.
+        most: Characters from which it is long, at least 1.
+        strictly: Where there is no such place nearby, cut there, within a word, and not at the first one behind.
+    """
+    if len(text) <= most:
+        return text
+    for pattern in _CUTS:
+        ends = [match.start() for match in pattern.finditer(text, most // 2, most + 1)]
+        if near := [end for end in ends if end <= most]:
+            return text[: near[-1]].rstrip()
+    ends = [] if strictly else [match.start() for pattern in _CUTS if (match := pattern.search(text, most))]
+    return text[: min(ends, default=most if strictly else len(text))].rstrip()
 
 
 def _after_bracket(line: str, position: int) -> int:

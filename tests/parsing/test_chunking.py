@@ -201,6 +201,23 @@ def test_a_text_without_any_break_is_cut() -> None:
     assert all(chunk.length_tokens <= 100 for chunk in found)
 
 
+def test_a_long_sentence_is_cut_between_clauses_and_words() -> None:
+    clauses = ["申出書及び書類(以下「申出書等」という。)を総務大臣に提出した地方団体が、", "指定の基準に適合する者として、"]
+    found = chunks(paragraph("".join(clauses) * 8 + "指定する"), size=100)
+    assert len(found) > 3
+    assert "".join(chunk.text.replace("\n", "") for chunk in found) == "".join(clauses) * 8 + "指定する"
+    assert all(chunk.text.endswith("、") for chunk in found[:-1])
+    words = chunks(paragraph("漢字とカナのある名詞や" * 40 + "終わり"), size=100)
+    assert all(chunk.text.startswith(("漢字", "カナ", "名詞")) for chunk in words)
+
+
+def test_a_long_cell_is_cut_between_clauses() -> None:
+    cell = "利用者が登録した内容を確認し、誤りがある場合は差し戻す。" * 20
+    found = chunks(table([["項目", "説明"], ["確認", cell]]))
+    assert len(found) > 5
+    assert all(chunk.text.endswith(("、", "。")) and chunk.length_tokens <= 100 for chunk in found)
+
+
 def test_a_long_text_without_any_break_costs_in_proportion_to_its_length() -> None:
     class Counted(Characters):
         characters = 0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.text.language import detect_language, prompt_language, split_sentences
+from rag_assets.text.language import cut, detect_language, prompt_language, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,36 @@ def test_a_long_line_without_a_sentence_end_costs_in_proportion_to_its_length(pa
         return time.process_time() - begin
 
     assert seconds(40_000) < 8 * seconds(10_000) + 0.2  # 16 times, were it quadratic
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("申出書を提出する。指定対象期間の開始前に提出する", 14, "申出書を提出する。"),
+        ("料金は月額です（消費税は含みません。）ので、別に請求します", 22, "料金は月額です（消費税は含みません。）ので、"),
+        ("料金は月額です（消費税は含みません。）別に請求します", 18, "料金は月額です（消費税は"),  # the bracket goes on
+        ("「申出書等」（以下「書類」という。）を大臣に提出する", 21, "「申出書等」（以下「書類」という。）を"),
+        ("寄附者に利益を提供する者（第三者を含む。 ）を", 21, "寄附者に利益を提供する者（第三者を"),
+        ("書類を総務大臣に提出しなければならない", 7, "書類を"),
+        ("都道府県の申し込みを受け付ける", 8, "都道府県の"),
+        ("料金 | 月額 | 12,000円", 9, "料金 | 月額"),
+        ("one long sentence of words", 10, "one long"),
+        ("設定値はMAX_CONNECTIONSです", 7, "設定値は"),
+    ],
+)
+def test_long_text_is_cut_where_it_may_end(text: str, most: int, expected: str) -> None:
+    assert cut(text, most) == cut(text, most, strictly=True) == expected
+
+
+def test_text_without_a_place_to_end_is_cut_behind_or_strictly_within() -> None:
+    text = "https://example.org/a/long/path/of/names を参照"
+    assert cut(text, 12) == "https://example.org/a/long/path/of/names"
+    assert cut(text, 12, strictly=True) == "https://exam"
+    assert cut("abc", 3) == cut("abc", 3, strictly=True) == "abc"
+
+
+@given(st.text(alphabet="あア漢aZ09。、)」 |", max_size=80), st.integers(1, 40))
+def test_strict_cut_keeps_to_its_limit(text: str, most: int) -> None:
+    part = cut(text, most, strictly=True)
+    assert len(part) <= most
+    assert text.startswith(part)

@@ -35,7 +35,6 @@ from rag_assets.query.ask.statements import (
     STATEMENT_CHARS,
     Statement,
     StatementKind,
-    cut,
     statements,
     together,
 )
@@ -45,7 +44,7 @@ from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
-from rag_assets.text.language import is_asked_in_japanese, is_ideographic, is_japanese
+from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
@@ -279,7 +278,7 @@ def quote_for(text: str, source: Source) -> str:
     candidates = _candidates(source)
     asked = _weighted_question(Ask(text), candidates)
     best = max(candidates, key=lambda each: asked.share(each.own), default=None)
-    return cut(best.statement.text) if best is not None and asked.share(best.own) > 0 else ""
+    return cut(best.statement.text, STATEMENT_CHARS) if best is not None and asked.share(best.own) > 0 else ""
 
 
 def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, opening: str = "") -> str:
@@ -663,7 +662,7 @@ def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) 
     if any(not NOTHING.fullmatch(value) and not QUESTION.search(value) for value in lacks) and text[-1:] != "…":
         text += f"{_CELL}…"
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
-        quote = cut(" ".join(item for _, item in items if item in text))
+        quote = cut(" ".join(item for _, item in items if item in text), STATEMENT_CHARS)
         citations += [SentenceCitation(source.number, quote, stands_in(quote, source.whole_text))] if quote else []
     return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, tuple(citations))
 

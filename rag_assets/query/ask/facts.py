@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import cut
 from rag_assets.query.results import Hit
 from rag_assets.text.folding import content_words
+from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
 
 PassagesOf = Callable[[Collection[str], Collection[str]], Sequence[Hit]]
@@ -69,7 +69,7 @@ class FactWriter:
         """The first words of a document."""
         for hit, _ in self.hits.get(document, ()):
             for line in map(one_line, hit.text.splitlines()):
-                quote = cut(line, STATEMENT_CHARS)[:STATEMENT_CHARS]
+                quote = cut(line, STATEMENT_CHARS, strictly=True)
                 if content_words(line) and stands_in(quote, hit.text):
                     return hit, quote
         return None

@@ -40,11 +40,11 @@ from rag_assets.query.ask.markup import without_markup
 from rag_assets.query.ask.purposes import Purpose, purposes
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
-from rag_assets.query.ask.statements import cut
 from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_entities
 from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
+from rag_assets.text.language import cut
 from rag_assets.text.plain import counted, one_line
 
 _CHARS = 1150  # of an overview

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
-from rag_assets.query.ask.statements import cut
+from rag_assets.query.ask.statements import STATEMENT_CHARS
 from rag_assets.query.ask.table_rows import Selection
+from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
 
 _ROWS_CHARS = 900
@@ -69,14 +70,14 @@ def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide:
     if not shown:
         return ""
     if not is_wide:
-        return next((cut(line) for line, parts in lines if parts.issuperset(shown)), "")
+        return next((cut(line, STATEMENT_CHARS) for line, parts in lines if parts.issuperset(shown)), "")
     starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown[0] in parts]
     for start in starts:
         window = [*takewhile(lambda each: _CELL not in each[0], lines[start : start + len(set(cells))])]
         for length in range(2, len(window) + 1):
             held = set[str]().union(*(parts for _, parts in window[:length]))
             if held.issuperset(shown[: max(_LEAST_CELLS, length - 1)]):
-                return cut("\n".join(line for line, _ in window[:length]))
+                return cut("\n".join(line for line, _ in window[:length]), STATEMENT_CHARS)
     return ""
 
 
@@ -91,4 +92,4 @@ def _row_text(row: Sequence[tuple[str, str]]) -> str:
     said = [f"{column}: {value}" if column else value for column, value in row]
     lengths = list(accumulate(len(each) + len(_CELL) for each in said))
     fit = [each for each, length in zip(said, lengths, strict=True) if length <= _ROW_CHARS]
-    return cut(_CELL.join(fit or said[:1]))
+    return cut(_CELL.join(fit or said[:1]), STATEMENT_CHARS)

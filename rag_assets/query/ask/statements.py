@@ -19,8 +19,9 @@ from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
+from rag_assets.text.language import cut
 from rag_assets.text.plain import announces, is_total, one_line, squeezed
-from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS, SPACELESS
+from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 
 STATEMENT_CHARS = 300
 ADDRESS = re.compile(r"https?://\S+")  # whose words and figures say little of what it leads to
@@ -114,12 +115,6 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(r"[¥￥$€]?\s?\d")
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
-_ENDS = (
-    re.compile(r"(?= \| )|(?<=[。！？；])"),
-    re.compile(r"(?<=[、，)）」』])|(?=\s)"),
-    re.compile(f"(?<=[{HIRAGANA}])(?![{HIRAGANA}])"),
-    re.compile(f"(?<=[{SPACELESS}])"),
-)  # where a long text may end, the best first; none is within a number or an identifier
 
 
 class StatementKind(StrEnum):
@@ -176,7 +171,7 @@ def statements(text: str, headers: Set[str] = frozenset(), body: Set[str] = froz
     found = [
         each
         for each in distinct.values()
-        if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
+        if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text, STATEMENT_CHARS)) <= _LONGEST_CHARS
     ]
     if all(each.kind is StatementKind.HEADING for each in found):
         return [replace(each, kind=StatementKind.SENTENCE) for each in found]
@@ -221,18 +216,6 @@ def _form_and_number(mark: str) -> tuple[str, int]:
 def together(line: str) -> str:
     """A line whose labels of two characters are set without a blank between."""
     return _SPREAD.sub(r"\1\2", line)
-
-
-def cut(text: str, most: int = STATEMENT_CHARS) -> str:
-    """The beginning of a long text, to the last place where it may end; to the first one where that is far off."""
-    if len(text) <= most:
-        return text
-    for pattern in _ENDS:
-        ends = [match.start() for match in pattern.finditer(text, most // 2, most + 1)]
-        if near := [end for end in ends if end <= most]:
-            return text[: near[-1]].rstrip()
-    ends = [match.start() for pattern in _ENDS if (match := pattern.search(text, most))]
-    return text[: min(ends, default=len(text))].rstrip()
 
 
 @dataclass
