@@ -15,19 +15,31 @@ from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
 from rag_assets.text.cells import cover
 from rag_assets.text.language import cut, detect_language, split_sentences
-from rag_assets.text.plain import announces, is_total, one_line
+from rag_assets.text.plain import announces, asks, is_total, one_line
+from rag_assets.text.scripts import CJK
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _HEADING_CHARS = 80
-_LEAD_CHARS = 200  # of a paragraph that announces what follows it
+_LEAD_CHARS = 200  # of a paragraph that announces what follows it, or that asks
 _LAST_CHARS = 80  # of it, in which it does
+_MOST_LEADING = 3  # questions, or lines that stand as headings, one after the other; more are a list
+_LEAST_ROOM = 0.25  # of a passage, at least, for the beginning of what a heading or question leads to
 _SHORT_CHARS = 30  # of a cell that names something
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
+_LABEL_END = rf"(?:\s?[】）)\]．.:：、]|\s?$|\s(?=[|{CJK}]))"
+_LABEL = rf"(?:\d{{1,3}}(?:[-－．.]\d{{1,3}})?{_LABEL_END}|[】）)\]．.:：])"
+_ASKING = re.compile(rf"^[【（(\[]?(?:問い?|[質設]問|[QＱ]|Question)\s?{_LABEL}", re.IGNORECASE | re.MULTILINE)
+_ANSWER = re.compile(rf"(?:^|\n|\| )(?:[【（(\[]?(?:[回解]?答え?|[AＡ]|Answer)\s?{_LABEL}|答え?\s)", re.IGNORECASE)
+_HEADING_LINE = re.compile(  # that no reader told as a heading
+    r"(?:[■◆▼]|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|\d{1,2}(?:[.．]\d{1,2})+[.．]?\s)[^。.．!！?？、，,:：…_|]*"
+    r"|【[^】]+】|〔[^〕]+〕|[＜<][^＞>]+[＞>]|≪[^≫]+≫|《[^》]+》"
+)
+_HEADING_LINE_CHARS = 40
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,12 @@ def chunk_page(
     context_limit = int(size_tokens * _CONTEXT_SHARE)
     contexts = _Contexts(base, tokenizer, context_limit)
     budget = size_tokens - context_limit
-    units = _measure(list(_page_units(page, tokenizer, budget)), tokenizer)
+    units = _measure(_leading(list(_page_units(page, tokenizer, budget))), tokenizer)
 
     def room(unit: _Unit) -> int:
         return size_tokens - contexts.get(unit.section)[1]
 
+    units = list(_fitting(units, tokenizer, budget, room))
     groups = _pack(units, budget, int(size_tokens * overlap_share), room)
     chunks = [_chunk(index, group, contexts.get(group[0].section)[0]) for index, group in enumerate(groups)]
     counts = tokenizer.count_tokens([f"{chunk.context}\n{chunk.text}" for chunk in chunks])
@@ -152,26 +165,28 @@ def _page_units(page: Page, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit
 
 def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
     text, is_heading = block.text.strip(), block.kind is BlockKind.HEADING
-    unit = _Unit(
-        text,
-        index,
-        block.section,
-        is_heading=is_heading,
-        leads_on=len(text) <= _LEAD_CHARS and announces(text[-_LAST_CHARS:]),
-        cell_range=block.cell_range,
-        box=block.box,
-    )
-    if not unit.text:
-        return
-    if tokenizer.count_tokens([unit.text])[0] <= budget:
-        yield unit
-        return
-    lines = [line for line in unit.text.splitlines() if line.strip()]
+    unit = _Unit(text, index, block.section, is_heading=is_heading, cell_range=block.cell_range, box=block.box)
+    if text and tokenizer.count_tokens([text])[0] <= budget:
+        yield from (replace(unit, text=part) for part in ([text] if is_heading else _last_question_apart(text)))
+    else:
+        yield from (replace(unit, text=piece, is_heading=False) for piece in _sentences(text, tokenizer, budget))
+
+
+def _last_question_apart(text: str) -> list[str]:
+    """A text; of a long one that ends with a question in two parts, so that an answer can stand below that alone."""
+    if len(text) <= _LEAD_CHARS or not asks(text):
+        return [text]
+    question = split_sentences(text)[-1]
+    return [part for part in (text.removesuffix(question).rstrip(), question) if part]
+
+
+def _sentences(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
+    """The sentences of a text, those that do not fit in pieces."""
+    lines = [line for line in text.splitlines() if line.strip()]
     sentences = [sentence for line in lines for sentence in split_sentences(line)]
     counts = tokenizer.count_tokens(sentences)
     for sentence, count in zip(sentences, counts, strict=True):
-        for piece in [sentence] if count <= budget else _cut(sentence, tokenizer, budget):
-            yield replace(unit, text=piece, is_heading=False, leads_on=False)
+        yield from [sentence] if count <= budget else _cut(sentence, tokenizer, budget)
 
 
 def _cut(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
@@ -201,11 +216,13 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     room = budget - (header_tokens if header else 0)
     texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
     group_tokens = dict(zip(groups, tokenizer.count_tokens(groups), strict=True))
-    for row, text, group, count in zip(body, texts, groups, tokenizer.count_tokens(texts), strict=True):
+    counts, following = tokenizer.count_tokens(texts), [*groups[1:], ""]
+    for row, text, group, count, group_below in zip(body, texts, groups, counts, following, strict=True):
         if not text:
             continue
         box = row.box or block.box
         unit = _Unit(text, index, block.section, header, in_table=True, cell_range=row.cell_range, box=box)
+        unit = replace(unit, leads_on=group_below == text)
         if count > room:
             yield from _wide_row(unit, columns, row, tokenizer, budget)
         else:
@@ -323,8 +340,8 @@ def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
 
 
 def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Unit], int]) -> list[list[_Unit]]:
-    """Fill passages with units in order; a heading, and what announces a list, stay with what follows them, and a new
-    section starts a new passage once the current one is half full.
+    """Fill passages with units in order; a heading, a question, and what announces a list stay with what follows them,
+    and a new section starts a new passage once the current one is half full.
     """
     groups: list[list[_Unit]] = []
     group: list[_Unit] = []
@@ -348,8 +365,81 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
     return groups
 
 
+def _leading(units: Sequence[_Unit]) -> list[_Unit]:
+    """Units, with those marked that lead on to what follows them: what announces a list, a question, the label of an
+    answer, a short line that stands as a heading. More of the last three in a row are a list, and lead on to nothing.
+    """
+    runs: list[list[int]] = []
+    for place in sorted(_questions(units)):
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    few = {place for run in runs if len({units[each].block_index for each in run}) <= _MOST_LEADING for place in run}
+    return [
+        replace(unit, leads_on=unit.leads_on or place in few or _announces(unit)) for place, unit in enumerate(units)
+    ]
+
+
+def _questions(units: Sequence[_Unit]) -> set[int]:
+    """Places of questions, of labels of answers, and of lines that stand as headings.
+
+    A question of several sentences begins at its label, as `問1．`. A row of a table is one where the next row answers
+    it.
+    """
+    places: set[int] = set()
+    begin = 0
+    for place, (unit, following) in enumerate(pairwise(units)):
+        is_labelled = _is_labelled(unit.text)
+        is_apart = unit.in_table or unit.block_index != units[begin].block_index
+        if is_labelled or is_apart or _ANSWER.match(unit.text):
+            begin = place
+        if unit.is_heading or (unit.in_table and not _ANSWER.match(following.text)):
+            continue
+        if is_labelled or (len(unit.text) <= _LEAD_CHARS and asks(unit.text)):
+            parts = units[begin : place + 1]
+            is_whole = _is_labelled(parts[0].text) and sum(len(part.text) for part in parts) <= 2 * _LEAD_CHARS
+            places.update(range(begin if is_whole else place, place + 1))
+        elif _ANSWER.fullmatch(unit.text) or _is_heading_line(unit):
+            places.add(place)
+    return places
+
+
+def _announces(unit: _Unit) -> bool:
+    return not unit.in_table and len(unit.text) <= _LEAD_CHARS and announces(unit.text[-_LAST_CHARS:])
+
+
+def _is_labelled(text: str) -> bool:
+    """Whether a text ends with a question that has a label, as `問1．`, and holds no answer to it."""
+    labels = list(_ASKING.finditer(text))
+    return bool(labels) and len(text) - labels[-1].start() <= _LEAD_CHARS and not _ANSWER.search(text, labels[-1].end())
+
+
+def _is_heading_line(unit: _Unit) -> bool:
+    return not unit.in_table and len(unit.text) <= _HEADING_LINE_CHARS and bool(_HEADING_LINE.fullmatch(unit.text))
+
+
+def _fitting(
+    units: Sequence[_Unit], tokenizer: Tokenizer, budget: int, room: Callable[[_Unit], int]
+) -> Iterator[_Unit]:
+    """Units; a paragraph that has no room in a passage beside what leads on to it is cut into sentences."""
+    leading: list[_Unit] = []
+    for unit in units:
+        left = room(leading[0]) - _length(leading) if leading else 0
+        if unit.is_heading or unit.leads_on:
+            leading.append(unit)
+            yield unit
+            continue
+        if unit.in_table or not budget * _LEAST_ROOM <= left < unit.tokens:
+            yield unit
+        else:
+            pieces = (replace(unit, text=piece) for piece in _sentences(unit.text, tokenizer, left))
+            yield from _measure(list(pieces), tokenizer)
+        leading = []
+
+
 def _leading_on(group: Sequence[_Unit]) -> list[_Unit]:
-    """Headings, and what announces a list, at the end of a group; none where it is nothing else."""
+    """Headings and what else leads on at the end of a group; none where it is nothing else."""
     leading = list(takewhile(lambda unit: unit.is_heading or unit.leads_on, reversed(group)))[::-1]
     return leading if len(leading) < len(group) else []
 

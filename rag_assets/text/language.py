@@ -5,12 +5,14 @@ from functools import cache
 from typing import Any
 
 from rag_assets.text.scripts import (
+    FULL_WIDTH_LETTERS,
     GREEK,
     HALF_WIDTH_KATAKANA,
     HAN,
     HANGUL,
     HEBREW,
     HIRAGANA,
+    ITEM_LETTERS,
     KANA,
     KANJI,
     KATAKANA_LETTERS,
@@ -84,6 +86,10 @@ _ABBREVIATION = re.compile(
     r"|sec|ch|vol|no|nos|pp|p|ed|eds|inc|ltd|co|corp|dept|est|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|ver|rev"
     r"|ref|refs|tab|app|incl|resp|min|max",
     re.IGNORECASE,
+)
+_WIDE_ITEM = re.compile(  # also of a question, a figure or a table
+    rf"[(（]?(?:問|質問|設問|図|表)?\s?(?:\d{{1,3}}|[{ITEM_LETTERS}{FULL_WIDTH_LETTERS}一二三四五六七八九十])"
+    r"(?:[-－．]\d{1,3})*"
 )
 _ITEM_CHARS = 4
 _ITEM_NUMBER = re.compile(r"\(?[0-9A-Za-z]{1,3}")
@@ -288,6 +294,8 @@ def _ends_sentence(line: str, start: int, position: int, *, spaceless: bool) -> 
     if position >= len(line) or any(mark in _ALWAYS_ENDS for mark in ended):
         return True
     following = line[position]
+    if ended[0] == "．" and _WIDE_ITEM.fullmatch(line, start, marks):
+        return False
     if spaceless and ended[0] in "!?．" and not following.isspace():
         return not (following.isdigit() or following.isascii())
     if not following.isspace():

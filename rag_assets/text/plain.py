@@ -34,6 +34,7 @@ _ANNOUNCES = re.compile(
     r"|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"(?:[?？]|(?:です|ます|でしょう|ません|でした|ました)か。?|教えて(?:ください|下さい)。?)$")
 _POINTS = re.compile(
     r"(?:以下の|下記の?|次の)(?:\w|\s\d)|(?:以下|下記|次)に(?:掲げ|挙げ|定め|規定|示|よ)|\b(?:the following|these) \w",
     re.IGNORECASE,
@@ -69,6 +70,11 @@ def one_line(text: object, most_chars: int | None = None) -> str:
 def announces(sentence: str, *, surely: bool = False) -> bool:
     """Whether a sentence points to what follows (`次に掲げる者`); surely where that is all it does (`以下の通り。`)."""
     return bool(_ANNOUNCES.search(sentence) or (not surely and _POINTS.search(sentence)))
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence, or the last one of a text, is a question, or asks to be told something."""
+    return _ASKS.search(sentence) is not None
 
 
 def is_total(cell: str) -> bool:

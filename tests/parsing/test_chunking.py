@@ -163,6 +163,102 @@ def test_what_announces_a_list_stays_with_it() -> None:
     assert found == [filler.text, "\n".join([lead.text, *(item.text for item in items)])]
 
 
+ANSWER = "申請書を提出した日の属する課税期間から、届出書を改めて出さなくても適用されます。"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("問２．適用できる期間について教えてください。", "問 10．１万円は税込、税抜のいずれで判定するのですか。"),
+        *(
+            "Q1 適用対象者",
+            "Q1. How do I apply?",
+            "【質問３】申請の期限",
+            "設問2：適用の範囲を述べよ",
+            "Question 4: the fee",
+        ),
+        *(
+            "期限までに申請できません。どうすればよいですか",
+            "When does it begin?",
+            "○登録の手続\n問 19．期限はいつですか。",
+        ),
+        *("■申請の期限", "【インデックス種別】", "第３条 適用の範囲", "2.1 適用の範囲", "＜記述例＞"),
+    ],
+)
+def test_a_question_or_a_line_that_stands_as_a_heading_stays_with_what_follows_it(question: str) -> None:
+    filler = paragraph("あ" * 60 + "。")
+    assert [chunk.text for chunk in chunks(filler, paragraph(question), paragraph(ANSWER))] == [
+        filler.text,
+        f"{question}\n{ANSWER}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Q1. いつですか。\nA1. 申請した日からです。", "問１ 期限\n（答）月末です。"),
+        *("申請してください。", "問題は残ります。", "Q3 was strong.", "A. Smith", "・受付の開始", "■概要。"),
+    ],
+)
+def test_what_holds_its_answer_or_asks_nothing_leads_on_to_nothing(text: str) -> None:
+    filler, answer = paragraph("あ" * 40 + "。"), paragraph("い" * 60)
+    assert chunks(filler, paragraph(text), answer)[0].text == f"{filler.text}\n{text}"
+
+
+def test_a_question_of_several_sentences_and_the_label_of_its_answer_stay_together() -> None:
+    question = "問５．免税事業者です。１月に届出を出しました。この場合、適用できますか。"
+    text = "前の答えの終わりです。" * 5 + f"\n{question}\n（答）\n" + "適用できます。" * 8
+    found = [chunk.text for chunk in chunks(paragraph(text), overlap=0.0)]
+    assert (
+        "問５．免税事業者です。\n１月に届出を出しました。\nこの場合、適用できますか。\n（答）\n適用できます。"
+        in found[1]
+    )
+    assert found[0] == "\n".join(["前の答えの終わりです。"] * 5)
+
+
+def test_a_list_of_questions_leads_on_to_nothing() -> None:
+    questions = [paragraph(f"問{number}．項目{number}は必要ですか。") for number in range(1, 5)]
+    found = chunks(paragraph("あ" * 20), *questions, paragraph("い" * 40), overlap=0.0)
+    assert [chunk.text.splitlines()[0][:1] for chunk in found] == ["あ", "い"]
+
+
+def test_an_answer_too_long_to_stand_whole_below_its_question_begins_there() -> None:
+    question, answer = (
+        paragraph("問１．" + "期限" * 12 + "はいつですか。"),
+        paragraph("申請した日から適用されます。" * 5),
+    )
+    found = [chunk.text.splitlines() for chunk in chunks(paragraph("あ" * 60 + "。"), question, answer, overlap=0.0)]
+    assert found[0] == ["あ" * 60 + "。"]
+    assert found[1][:2] == [question.text, "申請した日から適用されます。"]
+    assert sum(line.count("申請") for lines in found for line in lines) == 5
+
+
+def test_a_long_paragraph_leads_on_with_the_question_that_it_ends_with() -> None:
+    monologue = "We have seen a great deal of growth in the quarter that ended in June. " * 4
+    question = "When do you expect it to slow down?"
+    found = [
+        chunk.text for chunk in chunks(paragraph(monologue + question), paragraph("B: " + "growth " * 25), size=400)
+    ]
+    assert found[0] == monologue.strip()
+    assert found[1].startswith(f"{question}\nB: growth")
+
+
+def test_a_row_that_asks_stays_with_the_row_that_answers() -> None:
+    rows = [["No", "内容"], ["A0", "あ" * 55], ["Q1", "期限はいつですか。"], ["A1", "申請した日から適用されます。" * 2]]
+    first, second = chunks(table(rows), overlap=0.0)
+    assert (first.text.splitlines()[-1][:2], second.text.splitlines()[1]) == ("A0", "Q1 | 期限はいつですか。")
+
+
+def test_a_passage_does_not_end_with_the_row_that_heads_a_group() -> None:
+    rows = [["名前", "略称", "価格"]]
+    for group in ("北海道の牛", "九州の牛"):
+        rows += [[group, "", ""], *([f"{size}00g", f"{group[:2]}{size}", f"{size},500円"] for size in range(1, 9))]
+    found = chunks(table(rows), size=130, overlap=0.0)
+    assert len(found) > 2
+    assert not any(chunk.text.endswith(" |") for chunk in found)
+    assert all(chunk.text.splitlines()[1].endswith("の牛 |") for chunk in found)
+
+
 def test_a_passage_tells_one_table_from_the_next() -> None:
     first, second = (
         table([["会議名", "日時"], ["第4回", "6月4日"]]),
@@ -202,7 +298,10 @@ def test_a_text_without_any_break_is_cut() -> None:
 
 
 def test_a_long_sentence_is_cut_between_clauses_and_words() -> None:
-    clauses = ["申出書及び書類(以下「申出書等」という。)を総務大臣に提出した地方団体が、", "指定の基準に適合する者として、"]
+    clauses = [
+        "申出書及び書類(以下「申出書等」という。)を総務大臣に提出した地方団体が、",
+        "指定の基準に適合する者として、",
+    ]
     found = chunks(paragraph("".join(clauses) * 8 + "指定する"), size=100)
     assert len(found) > 3
     assert "".join(chunk.text.replace("\n", "") for chunk in found) == "".join(clauses) * 8 + "指定する"

@@ -31,7 +31,6 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import (
     ADDRESS,
     ITEM,
-    QUESTION,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
@@ -45,7 +44,7 @@ from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
-from rag_assets.text.plain import one_line, squeezed
+from rag_assets.text.plain import asks, one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
@@ -659,7 +658,7 @@ def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) 
     citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
     text = _text(candidate.statement, asked)
     lacks = [value for _, value in candidate.statement.cells if one_line(value) not in text]
-    if any(not NOTHING.fullmatch(value) and not QUESTION.search(value) for value in lacks) and text[-1:] != "…":
+    if any(not NOTHING.fullmatch(value) and not asks(value) for value in lacks) and text[-1:] != "…":
         text += f"{_CELL}…"
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
         quote = cut(" ".join(item for _, item in items if item in text), STATEMENT_CHARS)
@@ -715,7 +714,7 @@ def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:
     """Whether a cell is nearly the question that is asked."""
     terms = _terms(value)
     alike = len(terms & asked.weights.keys()) >= _ASKED_AGAIN * len(terms)
-    return bool(QUESTION.search(value)) and alike and not asked.wanted.is_asked(header)
+    return asks(value) and alike and not asked.wanted.is_asked(header)
 
 
 def _column(header: str, columns: Mapping[str, int]) -> str:

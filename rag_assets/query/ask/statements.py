@@ -20,7 +20,7 @@ from itertools import chain, pairwise, zip_longest
 
 from rag_assets.text.folding import content_words
 from rag_assets.text.language import cut
-from rag_assets.text.plain import announces, is_total, one_line, squeezed
+from rag_assets.text.plain import announces, asks, is_total, one_line, squeezed
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 
 STATEMENT_CHARS = 300
@@ -44,7 +44,6 @@ _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _CLOSES = re.compile("[）」』)]")
-QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _COUNTS = re.compile(r"(?:\d|[一二三四五六七八九])(?:つ|点|種類|通り|段階)(?:の|に|が?あ)")  # and may name all
@@ -437,11 +436,11 @@ class _StatementReader:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
         stated = at if is_lead and announces(parts[at]) else len(parts)
         for part, following in chain(pairwise([*parts[:stated], ""]), pairwise([*parts[stated + 1 :], ""])):
-            if QUESTION.search(part):
+            if asks(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
-                goes_on = "" if QUESTION.search(following) else following
+                goes_on = "" if asks(following) else following
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
 
 
