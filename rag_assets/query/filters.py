@@ -5,10 +5,11 @@ Values only ever reach SQL as quoted literals. What stays out: conditions on tex
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
+from typing import Any
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.formats import formats_called
@@ -75,6 +76,26 @@ class Filters:
         if self.modified_before is not None:
             conditions.append(f"modified_at < {_timestamp(self.modified_before)}")
         return " AND ".join(conditions) or None
+
+    def let_through(self, document: Mapping[str, Any]) -> bool:
+        """Whether they let a document through of which nothing was read, so that no passage tells of it.
+
+        Args:
+            document: Its `document_id`, `folder`, `format`, `language` and `modified_at`, as in the table of documents.
+        """
+        changed = document["modified_at"]
+        is_in_time = (self.modified_from is None or (changed is not None and changed >= self.modified_from)) and (
+            self.modified_before is None or (changed is not None and changed < self.modified_before)
+        )
+        name, folder = document["document_id"], f"{document['folder']}/"
+        return (
+            is_in_time
+            and not (self.page_name or self.facet)
+            and (not self.document or any(_pattern(each).fullmatch(name) for each in self.document))
+            and (not self.folder or any(folder.startswith(f"{_composed(each).rstrip('/')}/") for each in self.folder))
+            and (not self.format or document["format"] in {each.strip().lower() for each in self.format})
+            and (not self.language or document["language"] in {each.strip().lower() for each in self.language})
+        )
 
     def facet_values(self) -> dict[str, tuple[str, ...]]:
         """Facet values asked for, each as `facet=value`, by facet."""
@@ -173,8 +194,20 @@ def _timestamp(moment: datetime) -> str:
     return f"TIMESTAMP {sql_literal(moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' '))}"
 
 
+def _composed(value: str) -> str:
+    return unicodedata.normalize("NFC", value)
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    """An id of a document with wildcards, see `Filters`."""
+    value = _composed(value)
+    if value.endswith("/") and not {"*", "?"}.intersection(value):
+        value += "*"
+    return re.compile(re.escape(value).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+
+
 def _any(column: str, values: tuple[str, ...], translate: Callable[[str, str], str]) -> str:
-    conditions = [translate(column, unicodedata.normalize("NFC", value)) for value in values]
+    conditions = [translate(column, _composed(value)) for value in values]
     return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
 
 

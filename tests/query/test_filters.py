@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from query_data import CHUNKS
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query import Filters, KnowledgeBase, parse_filters
@@ -49,6 +50,9 @@ TAX = {"notes/税.txt#1"}
 )
 def test_what_filters_let_through(base: KnowledgeBase, expressions: list[str], pages: set[str]) -> None:
     assert found(base, *expressions) == pages
+    filters = parse_filters(expressions)
+    rows = [row for row in CHUNKS if filters.let_through(row)]
+    assert {row["page_id"] for row in rows} == (set() if filters.page_name else pages)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,32 @@
 """Questions for the files of a collection themselves: which ones are, and what is said to them."""
 
 import os
+import re
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
 from click.testing import CliRunner
+from graph_data import record, write
 
 from rag_assets.cli import main
+from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.ports import Turn
+from rag_assets.contracts.tables import DOCUMENTS, PAGES, PARSE_FAILURES
+from rag_assets.evaluation.evidence import Corpus
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Filters, KnowledgeBase
+from rag_assets.query.ask.inventory import InventoryAsked, inventory
+from rag_assets.query.filters import NO_FILTERS
+from rag_assets.query.reading_failures import cause_name
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import Lake, shard_of
+
+DATA = Path(__file__).parents[1] / "data"
 
 TEXTS = {
     "議事録/定例_20240902.md": "# 九月の定例\n\n納期を確認した。\n",
@@ -148,3 +163,327 @@ def test_a_folder_that_there_is_not_is_named_with_those_that_there_are(base: Kno
     answer = base.ask("Zフォルダのファイルは何件")
     assert answer.text == "「Z」というフォルダーはありません。あるフォルダー: data、design、議事録"
     assert not answer.answered
+
+
+@pytest.fixture(scope="module")
+def unread(unread_home: Home) -> KnowledgeBase:
+    """Seven files in three folders, four of which cannot be read, and one not in full."""
+    return knowledge_base(unread_home)
+
+
+@pytest.fixture(scope="module")
+def unread_home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Home:
+    """Seven files in three folders, four of which cannot be read, and one not in full."""
+    folder = tmp_path_factory.mktemp("unread")
+    files = folder / "files"
+    for name in ("契約", "data", "scans"):
+        (files / name).mkdir(parents=True)
+    shutil.copy(DATA / "pdf" / "password.pdf", files / "契約" / "locked.pdf")
+    shutil.copy(DATA / "excel" / "password.xlsx", files / "data" / "sales.xlsx")
+    (files / "data" / "broken.xlsx").write_text("no workbook", encoding="utf-8")
+    (files / "scans" / "empty.txt").touch()
+    (files / "契約" / "運用.md").write_text(
+        "# 運用\n\nファイルが読めなかったときは、エラーコード E17 を返す。\n", encoding="utf-8"
+    )
+    (files / "data" / "notes.txt").write_text("A file that cannot be read is moved to the folder late.\n", "utf-8")
+    book = openpyxl.Workbook()
+    book.active.title = "明細"
+    for row in (["品名", "金額"], ["りんご", 100], ["合計", "=SUM(B2:B2)"]):
+        book.active.append(row)
+    book.save(files / "data" / "sums.xlsx")
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(files)])
+    return Home(load_settings(home=folder / "home"))
+
+
+@pytest.fixture(scope="module")
+def unread_tables(unread_home: Home) -> StoredTables:
+    """What is stored of them."""
+    snapshot = readable_snapshot(unread_home)
+    assert snapshot is not None
+    return StoredTables(unread_home.lake, snapshot.tables)
+
+
+def told(question: str, stored: StoredTables, language: str) -> list[str]:
+    """What is said of the files without a search; nothing where the question is none for them."""
+    asked = InventoryAsked.of(question)
+    found = inventory(asked, language, stored, lambda *_: [], None, NO_FILTERS) if asked is not None else None
+    return [each.text for each in found.sentences] or [found.text] if found is not None else []
+
+
+UNREAD_JA = """
+読めなかったファイルはどれですか
+どのファイルが読み取れませんでしたか
+読み込めなかった文書を教えてください
+取り込みに失敗したファイルはありますか
+読み取りに失敗したファイルを一覧で見せて
+読めないファイルある？
+エラーになったファイルを全部挙げて
+読めなかった理由をファイルごとに教えて
+ファイルは全部ちゃんと読めましたか
+すべてのファイルを読み取れましたか？
+インデックスできなかった資料はありますか
+読めなかったものはありますか
+なぜ読めなかったファイルがあるのですか
+どのファイルが読めなかったんでしょうか
+読めないファイルがあったら教えてもらえますか
+読み飛ばされたファイルはどれ
+どの書類が取り込めていないか教えて
+読めていないファイルを全部見せてください
+""".strip().splitlines()
+UNREAD_EN = """
+Which files could not be read?
+Are there any files that failed?
+Did any documents fail to be read?
+List the unreadable files
+What files couldn't be indexed?
+How many files could not be parsed?
+Were all files read?
+Which files were skipped and why?
+Please tell me which files you were unable to read.
+files with errors
+Is there any file that can't be opened?
+Did anything fail to be indexed?
+Why were some files not read?
+Have all documents been indexed?
+Were there any problems reading the files?
+Let me know if any files failed to be imported
+Can you list the documents that you couldn't read?
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("question", UNREAD_JA)
+def test_files_that_could_not_be_read_are_told_with_their_causes(unread_tables: StoredTables, question: str) -> None:
+    lines = told(question, unread_tables, "ja")
+    assert lines[0].endswith(": 4 件（全 7 件のうち）")
+    assert lines[1:6] == [
+        "原因別の件数: 暗号化・パスワード付き 2、破損 1、テキストなし 1",
+        "files/data/broken.xlsx（破損）",
+        "files/data/sales.xlsx（暗号化・パスワード付き）",
+        "files/scans/empty.txt（テキストなし）",
+        "files/契約/locked.pdf（暗号化・パスワード付き）",
+    ]
+    assert lines[6].startswith("一部を読み取れなかった")
+    assert lines[7:] == ["files/data/sums.xlsx（計算結果のない数式 — 1 ページ目（明細））"]
+
+
+@pytest.mark.parametrize("question", UNREAD_EN)
+def test_files_that_could_not_be_read_are_told_in_english(unread_tables: StoredTables, question: str) -> None:
+    lines = told(question, unread_tables, "en")
+    assert lines[0].endswith(" that could not be read: 4 (of 7 files)")
+    assert lines[1] == "By cause: encrypted 2, damaged 1, no text 1"
+    assert lines[2] == "files/data/broken.xlsx (damaged)"
+    assert lines[7] == "files/data/sums.xlsx (formulas without results: page 1 (明細))"
+
+
+def test_what_was_read_of_a_file_in_part_is_shown(unread: KnowledgeBase) -> None:
+    answer = unread.ask("読めなかったファイルはどれですか")
+    assert answer.answered
+    assert answer.text.startswith("登録されているファイルから:\n- 読み取れなかったファイル: 4 件（全 7 件のうち）")
+    assert [each.supported for each in answer.sentences] == [False] * 7 + [True]
+    assert {source.document_id for source in answer.sources} == {"files/data/sums.xlsx"}
+    assert unread.ask("Which files are encrypted?").text.startswith("From the files that are indexed:\n- files that")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("壊れているファイルはありますか", ["読み取れなかったファイル（破損）: 1 件（全", "broken.xlsx"]),
+        ("破損したExcelってある？", ["読み取れなかったExcel（破損）: 1 件（全 3 件のうち）", "broken.xlsx"]),
+        ("どのPDFが読み取れませんでしたか", ["読み取れなかったPDF: 1 件（全 1 件のうち）", "locked.pdf"]),
+        (
+            "暗号化されているファイルを一覧にしてください",
+            ["（暗号化・パスワード付き）: 2 件（全", "sales.xlsx", "locked.pdf"],
+        ),
+        ("パスワード付きで読めないファイルはどれ", ["（暗号化・パスワード付き）: 2 件（全"]),
+        (
+            "パスワードがかかっていて開けないExcelは何個？",
+            ["読み取れなかったExcel（暗号化・パスワード付き）: 1 件（全"],
+        ),
+        ("空のファイルはありますか", ["読み取れなかったファイル（テキストなし）: 1 件（全", "empty.txt"]),
+        ("テキストが取れなかったファイルは何件ありますか", ["（テキストなし）: 1 件（全"]),
+        ("大きすぎて読めなかったファイルは？", ["読み取れなかったファイル（大きすぎる）: なし（全 7 件のうち）"]),
+        ("タイムアウトしたファイルはありますか", ["（時間切れ）: なし"]),
+        ("対応していない形式のファイルはどれ", ["（未対応の形式）: なし"]),
+        ("メモリ不足で読めなかったファイルはありますか", ["（メモリー不足）: なし"]),
+        ("権限がなくて読めなかったファイルは", ["（ファイルを開けない）: なし"]),
+        (
+            "一部だけ読めなかったファイルはどれですか",
+            ["一部を読み取れなかったファイル: 1 件（全", "sums.xlsx（計算結果"],
+        ),
+        ("数式の結果がないExcelはありますか", ["一部を読み取れなかったExcel（計算結果のない数式）: 1 件（全"]),
+        ("読めなかったページはありますか", ["一部を読み取れなかったファイル: 1 件（全"]),
+        (
+            "契約フォルダで読めなかったファイルは",
+            ["契約: 読み取れなかったファイル: 1 件（全 2 件のうち）", "locked.pdf"],
+        ),
+        (
+            "locked.pdfはなぜ読めなかったのですか",
+            ["読み取れなかったファイル: 1 件（全 1 件のうち）", "locked.pdf（暗号化"],
+        ),
+        ("notes.txtは読めませんでしたか？", ["読み取れなかったファイル: なし（全 1 件のうち）"]),
+        ("Which files are encrypted?", ["files that could not be read (encrypted): 2 (of 7 files)", "sales.xlsx"]),
+        ("Any password-protected PDFs?", ["PDFs that could not be read (encrypted): 1 (of 1"]),
+        ("Show me the corrupted files", ["(damaged): 1 (of 7 files)", "broken.xlsx (damaged)"]),
+        ("Which files have no text?", ["(no text): 1 (of", "empty.txt"]),
+        ("Which file timed out?", ["files that could not be read (took too long): none of 7"]),
+        ("Did any file crash?", ["(the reader crashed): none of 7"]),
+        ("Which files are too large to be read?", ["(too large): none of 7"]),
+        ("Tell me the files with an unsupported format", ["(unknown format): none of 7"]),
+        ("Which documents were only partly read?", ["of which a part could not be read: 1 (of", "sums.xlsx"]),
+        ("Which pages could not be read?", ["of which a part could not be read: 1 (of", "sums.xlsx"]),
+        ("Why could broken.xlsx not be read?", ["could not be read: 1 (of 1 files)", "broken.xlsx (damaged)"]),
+        ("読めなかったファイルは経理フォルダにありますか", ["「経理」というフォルダーはありません。"]),
+    ],
+)
+def test_a_cause_a_part_a_format_a_folder_or_a_file_narrows_what_could_not_be_read(
+    unread_tables: StoredTables, question: str, said: list[str]
+) -> None:
+    text = "\n".join(told(question, unread_tables, "en" if question.isascii() else "ja"))
+    places = [text.find(each) for each in said]
+    assert -1 not in places, text
+    assert places == sorted(places)
+    named = {name for name in ("sales.xlsx", "locked.pdf", "broken.xlsx", "empty.txt", "sums.xlsx") if name in text}
+    count = re.search(r"(\d+) (?:件（全|\(of)", said[0])
+    assert len(named) == (int(count[1]) if count else 0)
+
+
+OF_DOCUMENTS_JA = """
+ファイルが読めなかったときのエラーコードは？
+ファイルが読み取れない場合はどうなりますか
+読めなかったファイルはどう処理されますか
+暗号化されたファイルは登録できますか
+ファイルの読み込みに失敗した場合のメッセージは何ですか
+パスワード付きファイルを送るときの手順は？
+壊れたファイルを受け取ったときは誰に連絡しますか
+添付ファイルが大きすぎるとどうなりますか
+ファイル読み取りエラーの対処方法を教えてください
+読み込めなかったデータは再送しますか
+暗号化するファイルはどれですか
+エラーファイルの出力先はどこですか
+取り込みに失敗したファイルの再送方法
+どのファイルを暗号化する必要がありますか
+ファイルが開けないのはなぜですか
+バッチで読めなかったファイルはどこに移されますか
+申請書類が読み取れない場合の連絡先
+空のファイルを受信したときの動作は？
+破損ファイルの検出方法
+ファイルが読めない理由は何ですか
+ファイルは暗号化されていますか
+暗号化されたファイルとは何ですか
+文書が壊れていたらどうすればいいですか
+PDFが開けません
+登録されていない書類はどれですか
+タイムアウトしたファイル転送は再開されますか
+""".strip().splitlines()
+OF_DOCUMENTS_EN = """
+If the file cannot be read, what happens?
+What error code is returned when a file cannot be read?
+How are unreadable files handled?
+Which files must be encrypted?
+What happens to files that could not be read?
+Where are failed files moved?
+Can encrypted files be attached?
+What is the message when the document fails to load?
+What should I do if a file is corrupted?
+Which files does the batch fail to read?
+Who is told when a file could not be imported?
+What are encrypted files?
+Is the file encrypted?
+Which fields are encrypted?
+Should the files be encrypted?
+Which tests failed?
+What if a file cannot be read?
+Why can the file not be opened?
+List the errors in the documents
+Which documents describe reading errors?
+Which reports failed to be delivered?
+Are password-protected files supported?
+Which files failed the check?
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("question", [*OF_DOCUMENTS_JA, *OF_DOCUMENTS_EN])
+def test_what_documents_say_of_reading_errors_is_looked_for_in_them(unread_tables: StoredTables, question: str) -> None:
+    assert not told(question, unread_tables, "en" if question.isascii() else "ja")
+
+
+def test_there_are_fifteen_wordings_of_each_at_least() -> None:
+    for wordings in (UNREAD_JA, UNREAD_EN, OF_DOCUMENTS_JA, OF_DOCUMENTS_EN):
+        assert len(set(wordings)) >= 15
+
+
+def test_what_documents_say_of_reading_errors_is_found(unread: KnowledgeBase) -> None:
+    assert "E17" in unread.ask("ファイルが読めなかったときのエラーコードは？").text
+    assert "late" in unread.ask("If a file cannot be read, what happens?").text
+
+
+@pytest.mark.parametrize(
+    ("filters", "count", "of_all"),
+    [
+        (Filters(folder=("files/data",)), 2, 4),
+        (Filters(folder=("files/data/",), format=("xlsx",)), 2, 3),
+        (Filters(document=("files/契約/",)), 1, 2),
+        (Filters(document=("*.xlsx",)), 2, 3),
+        (Filters(modified_from=datetime(2000, 1, 1, tzinfo=UTC)), 4, 7),
+        (Filters(modified_before=datetime(2000, 1, 1, tzinfo=UTC)), 0, 0),
+        (Filters(language=("ja",)), 0, 2),
+        (Filters(page_name=("明細",)), 0, 1),
+    ],
+)
+def test_filters_hold_for_files_that_could_not_be_read(
+    unread: KnowledgeBase, filters: Filters, count: int, of_all: int
+) -> None:
+    said = unread.ask("読めなかったファイルはどれですか", filters=filters).sentences[0].text
+    none = f"読み取れなかったファイル: なし（全 {of_all} 件のうち）"
+    assert said == (f"読み取れなかったファイル: {count} 件（全 {of_all} 件のうち）" if count else none)
+
+
+def test_files_that_could_not_be_read_are_counted_under_a_filter(unread: KnowledgeBase) -> None:
+    answer = unread.ask("ファイルは全部で何件ありますか", filters=Filters(folder=("files/data",)))
+    assert answer.sentences[0].text == "ファイル: 4 件。読み取れなかったもの 2 件"
+
+
+def test_that_all_files_were_read_is_said(corpus: Corpus) -> None:
+    assert told("壊れているファイルはありますか", corpus.stored, "ja") == [
+        "読み取れなかったファイル（破損）: なし（全 9 件のうち）"
+    ]
+    assert told("Which files could not be read?", corpus.stored, "en") == ["files that could not be read: none of 9"]
+
+
+def test_pages_and_files_that_are_gone_are_told_apart(tmp_path: Path) -> None:
+    lake, names = Lake(tmp_path), ("s/[a](x).pdf", "s/b.pdf", "s/c.pdf")
+    of = {each: {"document_id": each, "shard": shard_of(each)} for each in names}
+    status = dict(zip(names, ("parsed", "unreadable", "failed"), strict=True))
+    documents = [record(DOCUMENTS, **of[each], folder="s", format="pdf", status=status[each]) for each in names]
+    failures = [(names[0], page, "no_text") for page in range(1, 9)]
+    failures += [(names[0], 9, "malformed"), (names[1], None, "unreadable"), (names[2], None, "future_cause")]
+    rows = [
+        record(PARSE_FAILURES, **of[each], failure_index=at, page_number=page, cause=cause)
+        for at, (each, page, cause) in enumerate(failures)
+    ]
+    pages = [record(PAGES, **of[names[0]], page_id="1", page_number=1, page_name="[表](http://x)")]
+    for table, held in ((DOCUMENTS, documents), (PARSE_FAILURES, rows), (PAGES, pages)):
+        write(lake, table, held)
+    stored = StoredTables(lake, {each.name: lake.latest(each) for each in (DOCUMENTS, PARSE_FAILURES, PAGES)})
+    shown = "3 ページ目、4 ページ目、5 ページ目、…"
+    asked = InventoryAsked.of("読めなかったファイルはどれですか")
+    assert asked is not None
+    found = inventory(asked, "ja", stored, lambda *_: [], None, NO_FILTERS)
+    assert found is not None
+    assert [each.text for each in found.sentences] == [
+        "読み取れなかったファイル: 1 件（全 3 件のうち）",
+        "s/c.pdf（future_cause）",
+        "一部を読み取れなかったファイル: 2 件（全 3 件のうち）",
+        "原因別の件数: テキストなし 1、ファイルを開けない 1",
+        "s/［a］(x).pdf（テキストなし — 1 ページ目（［表］(http://x)）、2 ページ目、…、破損 — 9 ページ目）".replace(
+            "…", shown
+        ),
+        "s/b.pdf（いまは開けず、以前に読み取った内容のまま）",
+    ]
+
+
+@pytest.mark.parametrize("cause", list(FailureCause))
+def test_every_cause_has_a_name_in_both_languages(cause: FailureCause) -> None:
+    assert cause_name(cause, "ja") not in {cause, cause_name(cause, "en")}

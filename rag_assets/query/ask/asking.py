@@ -243,9 +243,8 @@ class Asking:
         if asked is None or self.stored is None:
             return None
         began = time.perf_counter()
-        found = inventory(
-            asked, retrieval.language, self.stored, self._passages_of(retrieval, trace), self._allowed(retrieval, trace)
-        )
+        passages_of, allowed = self._passages_of(retrieval, trace), self._allowed(retrieval, trace)
+        found = inventory(asked, retrieval.language, self.stored, passages_of, allowed, retrieval.request.filters)
         if found is None:
             return None
         trace.add("inventory", began, len(found.sources))

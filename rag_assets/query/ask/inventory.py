@@ -1,10 +1,12 @@
-"""What files a collection holds, where a question asks for that alone: how many, which ones, the newest, its folders.
+"""What files a collection holds, where a question asks for that alone: how many, which ones, the newest, its folders,
+and which could not be read.
 
 「PDFは何件ありますか」, "List the spreadsheets in the folder design", "Which is the newest report?": no passage says
-it, the table of documents does. A question that says anything but a kind of file and a folder is none of these, as is
-「申請に必要な書類は何件」.
+it, the table of documents does, and that of failures what could not be read. A question that says anything but a kind
+of file and a folder is none of these, as is 「申請に必要な書類は何件」.
 
-What stays out: what documents are about (`rag_assets.query.ask.overview`).
+What stays out: what documents are about (`rag_assets.query.ask.overview`), and by which words a question asks for
+failures (`rag_assets.query.reading_failures`).
 """
 
 import re
@@ -19,14 +21,17 @@ from itertools import takewhile
 from pathlib import PurePath
 from typing import Any, Self
 
-from rag_assets.contracts.formats import FAMILIES
-from rag_assets.contracts.tables import DOCUMENTS
+from rag_assets.contracts.causes import DocumentStatus, FailureCause
+from rag_assets.contracts.formats import FAMILIES, DocumentFormat
+from rag_assets.contracts.tables import DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, counts_of, joined, plain_name
 from rag_assets.query.ask.overview import overview
 from rag_assets.query.ask.scope import Scope, documents_called, first_folders
+from rag_assets.query.filters import Filters
+from rag_assets.query.reading_failures import BESIDE, FailuresAsked, cause_name
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.plain import counted
-from rag_assets.text.scripts import KANJI, KATAKANA
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
 
 _READ_CHARS = 200  # a longer question says more
 _CHARS = 1100  # of an answer
@@ -34,8 +39,11 @@ _LISTED = 20  # files or folders that are named
 _DATED = 3  # of the newest or oldest
 _PATH_CHARS = 120
 _MORE_CHARS = 20
+_PARTLY_CHARS = 400  # for files of which a part could not be read
 _COUNTED = 12  # folders or formats, with how many files each has
-_COLUMNS = ("document_id", "folder", "format", "status", "title", "page_count", "modified_at")
+_COLUMNS = ("document_id", "folder", "format", "status", "title", "page_count", "modified_at", "language")
+_FAILURE_COLUMNS = ("document_id", "page_number", "cause")
+_PAGES_NAMED = 5  # of those of a file that could not be read
 
 _FOLDER = "フォルダー?|ディレクトリー?|(?:sub)?folders?|(?:sub)?director(?:y|ies)"
 _FILE = "ファイル|文書|資料|書類|ドキュメント|帳票類|files?|documents?|docs"
@@ -65,6 +73,7 @@ class _Kind(StrEnum):
     OLDEST = auto()
     LIST = auto()
     COUNT = auto()
+    FAILURES = auto()
 
 
 _MOST = "一番|いちばん|最も|もっとも"
@@ -104,6 +113,7 @@ _OTHERWISE = re.compile(  # what an overview tells, or a passage, or nothing her
     r"|\b(?:not|except|without|other than|exclud\w*)\b|n't\b",
     re.IGNORECASE,
 )
+_HIRAGANA = re.compile(f"[{HIRAGANA}]")
 _SEVERAL_SAID = re.compile(r"[?。!？！\n]\s*\S")
 _OF_FOLDERS = re.compile(
     f"(?:{_ANY_FOLDER}|サブ)(?:{_FOLDER})|(?:{_FOLDER})(?:は|が|って|を|、)?(?:全部で?)?(?:何[個つが]|いくつ|どれ|どんな)"
@@ -145,7 +155,10 @@ _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     ),
     re.IGNORECASE,
 )
+_BESIDE_FAILURES = re.compile(f"{_SAID_BESIDE.pattern}|{BESIDE.pattern}", re.IGNORECASE)
 _OF_FILES = re.compile("|".join((*(each.words for each in FAMILIES), *_KINDS.values(), _PAPER, _FILE)), re.IGNORECASE)
+_EXTENSIONS = "|".join(sorted(extension for each in DocumentFormat for extension in each.extensions))
+_FILE_NAME = re.compile(rf"[^\s「」『』\"“”、。?]+\.(?:{_EXTENSIONS})(?![a-z0-9])", re.IGNORECASE)
 _BY_DATE = frozenset({_Kind.NEWEST, _Kind.OLDEST})
 _Row = Mapping[str, Any]
 _DATES = (
@@ -165,6 +178,15 @@ _TEXTS = {
     "changed": {"ja": "更新 {date}", "en": "changed {date}"},
     "named": {"ja": "名前の日付 {date}", "en": "dated {date} in its name"},
     "not_read": {"ja": "読み取れませんでした", "en": "not readable"},
+    "unread_files": {"ja": "読み取れなかった{noun}", "en": "{noun} that could not be read"},
+    "partly_read": {"ja": "一部を読み取れなかった{noun}", "en": "{noun} of which a part could not be read"},
+    "causes": {"ja": "（{causes}）", "en": " ({causes})"},
+    "none": {"ja": "{scope}{noun}: なし（全 {count} 件のうち）", "en": "{scope}{noun}: none of {count}"},
+    "by_cause": {"ja": "原因別の件数: {counts}", "en": "By cause: {counts}"},
+    "pages_unread": {"ja": "{cause} — {pages}", "en": "{cause}: {pages}"},
+    "page": {"ja": "{number} ページ目", "en": "page {number}"},
+    "page_named": {"ja": "{number} ページ目（{name}）", "en": "page {number} ({name})"},
+    "kept": {"ja": "いまは開けず、以前に読み取った内容のまま", "en": "cannot be opened now, kept as read before"},
     "more": {"ja": "ほか {count} 件", "en": "{count} more"},
     "opening": {"ja": "登録されているファイルから:", "en": "From the files that are indexed:"},
     _Kind.NEWEST: {"ja": "{noun} {count} 件のうち、新しい順:", "en": "{noun}, {count} in all, the newest first:"},
@@ -177,7 +199,7 @@ class InventoryAsked:
     """What a question asks of the files.
 
     Attributes:
-        kind: Their number, their names, or the newest or oldest.
+        kind: Their number, their names, the newest or oldest, or those that could not be read.
         text: The question.
         of_folders: Whether folders are asked for.
     """
@@ -192,6 +214,10 @@ class InventoryAsked:
         text = unicodedata.normalize("NFKC", question.strip())
         if len(question) > _READ_CHARS or len(text) > _READ_CHARS or _SEVERAL_SAID.search(text):
             return None
+        named = _FILE_NAME.search(text) is not None
+        failures = FailuresAsked.of(_FILE_NAME.sub(" ", text), names_file=named)
+        if failures is not None and (named or failures.of_things or _OF_FILES.search(text)):
+            return cls(_Kind.FAILURES, text)
         of_folders = _OF_FOLDERS.search(text) is not None
         kinds = [kind for kind, pattern in _INTENTS.items() if re.search(pattern, text, re.IGNORECASE)]
         dated = _BY_DATE.intersection(kinds)
@@ -267,6 +293,7 @@ def inventory(
     stored: StoredTables,
     passages_of: PassagesOf,
     allowed: Collection[str] | None,
+    filters: Filters,
 ) -> Facts | None:
     """What a question asks of the files of a collection.
 
@@ -275,7 +302,8 @@ def inventory(
         language: Of what is said: `ja` or `en`.
         stored: The stored tables.
         passages_of: Their passages.
-        allowed: Documents that filters let through; None for all.
+        allowed: Documents with passages that filters let through; None for all.
+        filters: The filters, for those without.
 
     Returns:
         None where the question says anything else, names a kind of document that no name tells of, or a format that no
@@ -285,7 +313,15 @@ def inventory(
         StoreError: A published file is gone.
     """
     every = stored.read(DOCUMENTS, _COLUMNS).to_pylist()
-    every = [row for row in every if allowed is None or row["document_id"] in allowed]
+    every = [
+        row
+        for row in every
+        if allowed is None
+        or row["document_id"] in allowed
+        or (row["status"] == DocumentStatus.FAILED and filters.let_through(row))
+    ]
+    if asked.kind is _Kind.FAILURES:
+        return _failures(asked.text, every, language, stored, passages_of)
     called = documents_called(asked.text, every, _SAID_BESIDE)
     if called is None:
         return None
@@ -296,8 +332,7 @@ def inventory(
         return None
     asked = replace(InventoryAsked.of(rest) or asked, text=asked.text)  # as it is without the name of the folder
     if folder and not below:
-        known = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
-        return overview(Scope("", (), missing=folder, folders=known), language, stored, passages_of)
+        return _no_folder(folder, every, language, stored, passages_of)
     chosen = _chosen(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
     rows = chosen.rows
     if not rows and (chosen.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
@@ -308,10 +343,26 @@ def inventory(
     examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
     cited = {document for _, document in items[:_LISTED] if document}
     writer = FactWriter(passages_of({*cited, *examples}, ()), _CHARS)
-    shown = {*writer.hits, ""}
     for head in heads:
         if not writer.tell(head, examples):
             return None
+    _tell_items(writer, items, language, examples)
+    return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+
+
+def _no_folder(
+    folder: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
+) -> Facts:
+    """That there is no such folder, and which there are."""
+    known = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
+    return overview(Scope("", (), missing=folder, folders=known), language, stored, passages_of)
+
+
+def _tell_items(
+    writer: FactWriter, items: Sequence[tuple[str, str]], language: str, examples: Sequence[str] = ()
+) -> None:
+    """Say as many items as there is room for, each with the document that shows it, and how many more there are."""
+    shown = {*writer.hits, *([""] if examples else [])}
     more = _text("more", language)
     writer.room -= len(more) + _MORE_CHARS
 
@@ -321,9 +372,90 @@ def inventory(
 
     left = len(items) - sum(1 for _ in takewhile(said, items[:_LISTED]))
     writer.room += len(more) + _MORE_CHARS
-    if left:
-        writer.tell(more.format(count=left), examples[:1])
+    if left and not writer.tell(more.format(count=left), examples[:1]):
+        writer.state(more.format(count=left))
+
+
+def _failures(
+    text: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
+) -> Facts | None:
+    """Which files could not be read, whole or in part, and why; None where the question says anything else."""
+    unnamed, named = _files_named(text, every)
+    asked = FailuresAsked.of(unnamed, names_file=bool(named))
+    called = documents_called(asked.rest, every, _BESIDE_FAILURES) if asked is not None else None
+    if asked is None or called is None:
+        return None
+    folder, below, rest = called
+    if _OTHERWISE.search(rest) or _HIRAGANA.search(_BESIDE_FAILURES.sub(" ", rest)):
+        return None
+    if folder and not below:
+        return _no_folder(folder, every, language, stored, passages_of)
+    chosen = _chosen(rest, text, folder, [row for row in below if not named or row["document_id"] in named])
+    rows = {row["document_id"]: row for row in chosen.rows}
+    failures: dict[str, list[_Row]] = {}
+    for row in stored.read(PARSE_FAILURES, _FAILURE_COLUMNS, list(rows)).to_pylist():
+        if not asked.causes or row["cause"] in asked.causes:
+            failures.setdefault(row["document_id"], []).append(row)
+    whole = {each: held for each, held in sorted(failures.items()) if rows[each]["status"] == DocumentStatus.FAILED}
+    partly = {each: held for each, held in sorted(failures.items()) if each not in whole}
+    pages = stored.read(PAGES, ("document_id", "page_number", "page_name"), list(partly)).to_pylist()
+    names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages}
+    noun, scope = " ".join(chosen.nouns) or _text("files", language), f"{plain_name(folder)}: " if folder else ""
+    causes = joined([cause_name(each, language) for each in FailureCause if each in asked.causes], language)
+    left = min(_PARTLY_CHARS, _PATH_CHARS * 2 * len(partly))
+    writer = FactWriter(passages_of(list(partly), ()), _CHARS - left)
+    for what, held in (("unread_files", whole), ("partly_read", partly)):
+        if (asked.partly and held is whole) or (held is partly and not partly and not asked.partly):
+            continue
+        head = _text(what, language).format(noun=noun)
+        head += _text("causes", language).format(causes=causes) if causes else ""
+        writer.room += left if held is partly else 0
+        of_all = _text("of_all", language).format(count=len(rows)) if held else ""
+        template = _text("count" if held else "none", language)
+        writer.state(template.format(scope=scope, noun=head, count=len(held) or len(rows)) + of_all)
+        counts = Counter(cause_name(each[0]["cause"], language) for each in held.values()).most_common()
+        if len(counts) > 1:
+            writer.state(_text("by_cause", language).format(counts=counts_of(counts, language, len(counts))))
+        items = [
+            (_file({**rows[each], "status": ""}, language, _why(rows[each], found, names, language)), each)
+            for each, found in held.items()
+        ]
+        _tell_items(writer, items, language)
     return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+
+
+def _why(row: _Row, failures: Sequence[_Row], names: Mapping[tuple[str, int], str], language: str) -> str:
+    """Why a file, or which part of it, could not be read."""
+    if row["status"] == DocumentStatus.FAILED:
+        whole = [each for each in failures if each["page_number"] is None] or failures
+        return joined(list(dict.fromkeys(cause_name(each["cause"], language) for each in whole)), language)
+    pages: dict[str, list[str]] = {}
+    for each in failures:
+        number = each["page_number"]
+        name = plain_name(names.get((row["document_id"], number), ""))
+        page = _text("page_named" if name else "page", language).format(number=number, name=name)
+        pages.setdefault(each["cause"], []).extend([page] * (number is not None))
+    said = []
+    for cause, held in pages.items():
+        if held:
+            listed = joined(held[:_PAGES_NAMED] + ["…"] * (len(held) > _PAGES_NAMED), language)
+            said.append(_text("pages_unread", language).format(cause=cause_name(cause, language), pages=listed))
+        else:
+            said.append(_text("kept", language) if cause == FailureCause.UNREADABLE else cause_name(cause, language))
+    return joined(said, language)
+
+
+def _files_named(text: str, rows: Sequence[_Row]) -> tuple[str, frozenset[str]]:
+    """A text without the names of files that it gives with their extensions, and the files that are called so."""
+    called: dict[str, set[str]] = {}
+    for row in rows:
+        name = unicodedata.normalize("NFKC", PurePath(row["document_id"]).name).casefold()
+        called.setdefault(name, set()).add(row["document_id"])
+    folded, named = text.casefold(), set[str]()
+    for name in sorted(called, key=lambda each: (-len(each), each)):
+        if _FILE_NAME.search(name) and name in folded:
+            folded, named = folded.replace(name, " "), named | called[name]
+    return (folded if named else text), frozenset(named)
 
 
 def _is_kind(folder: str) -> bool:
