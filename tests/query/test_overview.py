@@ -9,7 +9,7 @@ import pytest
 from graph_data import record, write
 
 from rag_assets.contracts.ports import Turn
-from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, PARSE_FAILURES, Table
 from rag_assets.evaluation.evidence import Corpus
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
@@ -18,9 +18,10 @@ from rag_assets.query import Answer, Filters, KnowledgeBase
 from rag_assets.query.ask import asking
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overview import opening, overview
+from rag_assets.query.ask.overview import document_overview, opening, overview
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, scope_of
+from rag_assets.query.named_document import named_document
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.stored import StoredTables
@@ -408,3 +409,229 @@ def test_a_document_that_says_nothing_of_itself_is_told_of_by_its_pages(sample: 
     row = {**rows[0], "document_id": "s/a.xlsx", "folder": "s", "format": "xlsx", "status": "parsed", "title": "a"}
     found = overview(Scope("s", (row,)), "ja", corpus.stored, lambda *_: [named, other])
     assert "a.xlsx: シート・ページ: 受付、支払" in [each.text for each in found.sentences]
+
+
+MESSAGES, TABLES = "メッセージ設計書_B1_顧客管理システム.xlsx", "テーブル定義書_B1_顧客管理システム.xlsx"
+FUNCTION = "システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
+LAND, ITEMS = "439_コアデータモデル解説書_土地.docx", "住登外者宛名番号管理_項目定義書.xlsx"
+PESTICIDES, WORDS = "pesticides_industry_sales_1994-95.pdf", "word_tables.docx"
+RECEIPT, RELEASE = "RECEIPT-2024-TXN-98765_retail_purchase.pdf", "nablarch-1.4.9-releasenote.xlsx"
+OF_ONE_DOCUMENT = [
+    ("メッセージ設計書の概要を教えて", MESSAGES),
+    ("「メッセージ設計書_B1_顧客管理システム」の要点をまとめてください", MESSAGES),
+    ("メッセージ設計書は何の資料？", MESSAGES),
+    ("テーブル定義書は何について書かれた文書ですか", TABLES),
+    ("テーブル定義書_B1_顧客管理システムの要約", TABLES),
+    ("テーブル定義書って何が書いてあるの", TABLES),
+    ("テーブル定義書はどんな内容ですか", TABLES),
+    ("コアデータモデル解説書ってどんな資料？", LAND),
+    ("439_コアデータモデル解説書_土地.docx を要約して", LAND),
+    ("コアデータモデル解説書を3行で要約してください", LAND),
+    ("住登外者宛名番号管理の項目定義書には何が書かれていますか", ITEMS),
+    ("項目定義書の内容をざっくり教えてください", ITEMS),
+    ("項目定義書は何に関する文書でしょうか", ITEMS),
+    ("システム機能設計書の概要", FUNCTION),
+    ("顧客登録のシステム機能設計書を要約して", FUNCTION),
+    ("顧客登録という資料の概要は？", FUNCTION),
+    ("nablarch-1.4.9-releasenote.xlsxの中身を簡単に教えて", RELEASE),
+    ("word_tablesというファイルの概要は？", WORDS),
+    ("Summarize the pesticides industry sales report", PESTICIDES),
+    ("What is pesticides_industry_sales_1994-95.pdf about?", PESTICIDES),
+    ("tell me what the pesticides report is about", PESTICIDES),
+    ("What does pesticides_industry_sales_1994-95 cover?", PESTICIDES),
+    ("Give me a short summary of the Nablarch 1.4.9 release note", RELEASE),
+    ("What does the receipt say?", RECEIPT),
+    ("Summarize RECEIPT-2024-TXN-98765_retail_purchase", RECEIPT),
+    ("What's the retail purchase receipt about?", RECEIPT),
+    ("Overview of word_tables.docx", WORDS),
+    ("Can you summarize word_tables.docx for me in two sentences?", WORDS),
+    ("What is the document word_tables about?", WORDS),
+    ("Please give me an outline of the file word_tables", WORDS),
+    ("word_tables.docx summary", WORDS),
+]
+OF_A_TERM = """
+顧客登録の概要を教えて
+「顧客登録」の概要を教えて
+機能B10103の概要は何ですか
+顧客登録の処理の概要を教えてください
+メッセージ設計書の概要欄には何を書きますか
+テーブル定義書の「概要」列の値は？
+B10103の概要
+農薬の売上の概要は
+この資料の概要は
+土地の概要
+汎用データフォーマットの不具合の概要を教えてください
+顧客IDの内容
+メッセージIDは何について付けますか
+テーブル定義書には何を書きますか
+テーブル定義書に何を書いたらいいですか
+メッセージ設計書には何を書いておけばいいですか
+システム機能設計書の処理概要を教えて
+変更履歴の内容を教えて
+項目定義書の改定内容は
+コアデータモデル方針の概要を教えて
+メッセージ設計書の目的は何ですか
+メッセージ設計書の3番目のメッセージの内容
+顧客管理システムの概要
+設計書の概要
+受付番号のレポートの概要を教えて
+What is this error about?
+What is the customer registration about?
+Give me an overview of conventional pesticides
+Summarize the difference between imports and exports
+What is in the column summary?
+What does error E0004 say?
+Summarize U.S. production
+What is the XXE vulnerability about?
+Overview of the sales in 1994
+What does the table of imports contain?
+What does the message U0010005 say?
+Summarize the purchase
+What is the total about?
+Summarize the annual report
+What does the manual say about refunds?
+What is the purpose of the receipt?
+What is the design guide about?
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize(("question", "document"), OF_ONE_DOCUMENT)
+def test_one_document_is_meant_by_its_name(corpus: Corpus, question: str, document: str) -> None:
+    named = named_document(question, corpus.stored, None)
+    assert named is not None
+    assert Path(str(named.row["document_id"])).name == document
+
+
+@pytest.mark.parametrize("question", OF_A_TERM)
+def test_what_is_asked_of_a_term_or_a_row_means_no_document(corpus: Corpus, question: str) -> None:
+    assert named_document(question, corpus.stored, None) is None
+
+
+def test_filters_hold_for_the_document_named(corpus: Corpus) -> None:
+    assert named_document("word_tables.docxの概要", corpus.stored, ["sample/other.docx"]) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (
+            "コアデータモデル解説書の概要を教えて",
+            [
+                "文書の概要:",
+                f"- {LAND}（docx、3 ページ）。文書の種類（推定）: データ定義書",
+                "「土地の情報を記述するためのデータモデルです。」",
+                "- 見出し・シート: コアデータモデル解説書 土地、1 土地のデータモデル、2 関連データ定義",
+            ],
+        ),
+        ("テーブル定義書は何について書かれた文書ですか", ["文書の概要:", f"- {TABLES}（xlsx、"]),
+        (
+            "Summarize the pesticides industry sales report",
+            ["Overview of the document:", f"- {PESTICIDES} (pdf, 2 pages)", "Headings or sheets: "],
+        ),
+    ],
+)
+def test_one_document_is_told_of_by_its_stored_summary(
+    sample: KnowledgeBase, corpus: Corpus, question: str, said: list[str]
+) -> None:
+    answer = sample.ask(question)
+    holds(answer)
+    assert answer.answered
+    assert len(answer.text) <= MOST_CHARS
+    places = [answer.text.find(each) for each in said]
+    assert -1 not in places, answer.text
+    assert places == sorted(places)
+    (document,) = {source.document_id for source in answer.sources}
+    (summary,) = corpus.stored.read(FILE_SUMMARIES, ["document_id", "text"], [document])["text"].to_pylist()
+    quoted = [citation.quote for each in answer.sentences[1:] for citation in each.citations]
+    assert any(stands_in(each, summary) for each in quoted)
+    assert sample.ask(question).text == answer.text
+
+
+def lake_of(folder: Path, rows: Mapping[Table, list[dict[str, object]]]) -> StoredTables:
+    """Tables with rows of documents."""
+    lake = Lake(folder)
+    for table, held in rows.items():
+        write(lake, table, [record(table, shard=shard_of(str(row["document_id"])), **row) for row in held])
+    return StoredTables(lake, {table.name: lake.latest(table) for table in rows})
+
+
+def passage(document: str, text: str, page: int = 1) -> Hit:
+    """A passage of a document."""
+    place = Citation(document, page, None, None, None, "md", f"{page}")
+    return Hit(page, 1.0, document, f"{document}#{page}", page, None, f"{document}#{page}.0", text, "a", place)
+
+
+def test_what_a_model_wrote_is_said_where_a_passage_holds_it(tmp_path: Path) -> None:
+    row = {
+        "document_id": "s/[memo](x).md",
+        "folder": "s",
+        "format": "md",
+        "status": "parsed",
+        "title": "memo",
+        "page_count": 1,
+    }
+    text = "A memo on prices. Apples cost 100 yen from May. The moon is made of green cheese and silver."
+    summary = {"document_id": row["document_id"], "method": "some-model", "text": text}
+    page = {"document_id": row["document_id"], "page_number": 1, "page_id": "1"}
+    stored = lake_of(tmp_path, {DOCUMENTS: [row], FILE_SUMMARIES: [summary], PAGES: [page]})
+    hit = passage(str(row["document_id"]), "# Memo on prices\n\nFrom May apples cost 100 yen. Pears cost more.")
+    found = document_overview(row, "en", stored, lambda *_: [hit])
+    assert [each.text for each in found.sentences] == [
+        "［memo］(x).md (md) “Memo on prices”",
+        "A memo on prices.",
+        "Apples cost 100 yen from May.",
+    ]
+    assert "From May apples cost 100 yen." in found.sentences[2].citations[0].quote
+    assert all(each.supported for each in found.sentences)
+
+
+def test_a_document_that_could_not_be_read_has_no_overview(tmp_path: Path) -> None:
+    row = {"document_id": "s/a_b.pdf", "folder": "s", "format": "pdf", "status": "failed", "title": "a_b"}
+    failure = {"document_id": row["document_id"], "failure_index": 0, "cause": "encrypted"}
+    stored = lake_of(tmp_path, {DOCUMENTS: [row], PARSE_FAILURES: [failure]})
+    named = named_document("a_b.pdfの概要を教えて", stored, None)
+    assert named is not None
+    assert document_overview(named.row, "ja", stored, lambda *_: []).text == (
+        "「a_b.pdf」は読み取れませんでした（暗号化・パスワード付き）。"
+    )
+    assert document_overview(named.row, "en", stored, lambda *_: []).text == "“a_b.pdf” could not be read (encrypted)."
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("Summarize the Acme earnings call", "s/fy24q4.txt"),
+        ("Summarize the FY24 Q3 transcript", "s/TranscriptFY24Q3.txt"),
+        ("TranscriptFY24Q3の概要", "s/TranscriptFY24Q3.txt"),
+        ("月次売上の報告書の要約", "s/月次売上.xlsx"),
+        ("月次売上の概要", None),
+        ("Summarize the transcript of Q3", "s/TranscriptFY24Q3.txt"),
+        ("What is the pricing guide about?", None),
+        ("reports/plan.mdの概要", "s/reports/plan.md"),
+        ("plan.mdの概要", None),
+        ("Summarize the plan", None),
+        ("What is the plan about?", None),
+    ],
+)
+def test_a_document_is_named_by_its_file_its_words_or_its_first_line(
+    tmp_path: Path, question: str, named: str | None
+) -> None:
+    beginnings = {
+        "s/fy24q4.txt": "Acme FY24 Fourth Quarter Earnings Conference Call\nGood afternoon.",
+        "s/TranscriptFY24Q3.txt": "ACME, third quarter\nGood afternoon.",
+        "s/月次売上.xlsx": "月 | 売上 | 報告",
+        "s/pricing_guide_a.md": "Pricing guide, part A",
+        "s/pricing_guide_b.md": "Pricing guide, part B",
+        "s/reports/plan.md": "The plan says everything.",
+        "s/notes/plan.md": "Another.",
+    }
+    documents: list[dict[str, object]] = [
+        {"document_id": each, "folder": str(Path(each).parent), "status": "parsed", "title": Path(each).stem}
+        for each in beginnings
+    ]
+    chunks: list[dict[str, object]] = [
+        {"document_id": each, "page_number": 1, "chunk_id": f"{each}#1.0", "text": text}
+        for each, text in beginnings.items()
+    ]
+    found = named_document(question, lake_of(tmp_path, {DOCUMENTS: documents, CHUNKS: chunks}), None)
+    assert (found.row["document_id"] if found is not None else None) == named

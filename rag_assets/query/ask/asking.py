@@ -58,7 +58,7 @@ from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, globa
 from rag_assets.query.ask.inventory import InventoryAsked, inventory
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overview import opening, overview
+from rag_assets.query.ask.overview import document_overview, opening, overview
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
     AskedQuestion,
@@ -76,6 +76,7 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
+from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
@@ -277,12 +278,20 @@ class Asking:
         began = time.perf_counter()
         allowed = self._allowed(retrieval, trace)
         resolved = with_history(question, history) if history and refers_back(question) else question
-        unexplained = _unexplained(question, retrieval.hits)
-        scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
-        if scope is None:
+        passages_of = self._passages_of(retrieval, trace)
+        named = named_document(resolved, self.stored, allowed)
+        scope = None
+        if named is None or not named.surely:
+            unexplained = _unexplained(question, retrieval.hits)
+            scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
+        if scope is not None:
+            found = overview(scope, retrieval.language, self.stored, passages_of)
+        elif named is not None:
+            found = document_overview(named.row, retrieval.language, self.stored, passages_of)
+        else:
             return None
-        found = overview(scope, retrieval.language, self.stored, self._passages_of(retrieval, trace))
-        trace.add("overview", began, len(scope.rows), texts=(f"documents {len(scope.rows)}",))
+        count = len(scope.rows) if scope is not None else 1
+        trace.add("overview", began, count, texts=(f"documents {count}",))
         if not found.sentences and not found.text:
             return None
         sentences = plain_sentences(found.sentences, found.sources)

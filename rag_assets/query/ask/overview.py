@@ -9,8 +9,11 @@ stand what its documents say they are for, in their words, and names of document
 none says it, the entities that tell the group from others and typical sentences that give a purpose. Each is found
 again in a passage. What is counted cites some of the documents that it counts.
 
-What stays out: which questions ask for it (`rag_assets.query.search.auto`), of which documents
-(`rag_assets.query.ask.scope`), and what is found in them (`purposes`, `telling_entities`, `typical_words`).
+Of one document that a question names stand what kind it is, what it says it is for, its stored summary, and some of its
+headings or sheets.
+
+What stays out: which questions ask for it (`rag_assets.query.search.auto`, `rag_assets.query.named_document`), of which
+documents (`rag_assets.query.ask.scope`), and what is found in them (`purposes`, `telling_entities`, `typical_words`).
 """
 
 import posixpath
@@ -22,8 +25,14 @@ from functools import cache
 from itertools import accumulate, chain, islice
 from pathlib import PurePath
 
-from rag_assets.contracts.tables import DOCUMENT_FACETS
+import pyarrow.compute as pc
+
+from rag_assets.contracts.causes import BlockKind, DocumentStatus
+from rag_assets.contracts.tables import BLOCKS, DOCUMENT_FACETS, FILE_SUMMARIES, PAGES, PARSE_FAILURES
 from rag_assets.enrich.facets.taxonomy import load_taxonomy
+from rag_assets.enrich.summaries.extraction import METHOD, SEPARATOR
+from rag_assets.query.ask.answers import Source
+from rag_assets.query.ask.extracts import quote_for
 from rag_assets.query.ask.facts import (
     CITED,
     STATEMENT_CHARS,
@@ -42,10 +51,12 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
 from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_entities
 from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
+from rag_assets.query.reading_failures import cause_name
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.language import cut
-from rag_assets.text.plain import counted, one_line
+from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
+from rag_assets.text.language import cut, split_sentences
+from rag_assets.text.plain import announces, counted, one_line
 
 _CHARS = 1150  # of an overview
 _GROUPS = 8  # of documents that are told of
@@ -67,11 +78,39 @@ _LEFT_CHARS = 200  # for folders that are only named
 _PAGES = 5  # of a document that nothing else is said of
 _STATEMENTS = 6  # of all groups together, but one of each
 _LEAST_CLASSIFIED = 0.4  # share of documents whose kind is known, from which kinds are named
+_LEAST_CONFIDENCE = 0.5  # from which the kind of one document is named
+_SAID = 4  # statements of the summary of one document
+_SUMMARY_CHARS = 220  # of one of them
+_ENOUGH = 3  # of them, from which no others are said
+_LEAST_SAID = 2  # of them that are sentences, from which rows and labels are left out
+_CELL = " | "
+_PARTS_NAMED = 5  # headings or sheets of one document
+_CARRIED = 0.5  # of the words of a sentence that a model wrote, which the passage that is cited for it holds
+_LIST = re.compile(r"^[^、]{1,60}(?:、[^、]{1,60})+$")  # headings, sheets or columns, as summaries join them
+_BULLETS = "#■◆●○◎□◇▼※*・- "
+_LEANS = re.compile(  # says little without the sentence before
+    r"^(?:また|なお|ただし|しかし|従って|したがって|そのため|さらに|一方|[こそ]の|[こそ]れ|[こそ]こ)"
+    r"|^(?:also|however|but|and|so|this|that|these|those|it|they|he|she)\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"[。．.!?！？…][）)」』”\"]?$")
 _LEAST_KIND = 0.04  # share of documents from which a kind is named
 _SAYS_SOMETHING = re.compile(r"(?:[^\W\d].*){4}")
+_NAMES = re.compile(r"[^\W\d_]{2}")
 _NAME_PARTS = re.compile(r"[_＿]+")
 _TEXTS = {
     "opening": {"ja": "資料の概要:", "en": "Overview of the documents:"},
+    "document": {"ja": "文書の概要:", "en": "Overview of the document:"},
+    "format": {"ja": "{name}（{format}{pages}）", "en": "{name} ({format}{pages})"},
+    "page_count": {"ja": "、{count} ページ", "en": ", {pages}"},
+    "kind": {"ja": "。文書の種類（推定）: {kind}", "en": ". Kind of document (as classified): {kind}"},
+    "begins": {"ja": "「{quote}」", "en": " “{quote}”"},
+    "excerpts": {"ja": "抜粋: {quotes}", "en": "Excerpts: {quotes}"},
+    "parts": {"ja": "見出し・シート: {names}", "en": "Headings or sheets: {names}"},
+    "not_read": {
+        "ja": "「{name}」は読み取れませんでした（{causes}）。",
+        "en": "“{name}” could not be read ({causes}).",
+    },
     "no_folder": {
         "ja": "「{name}」というフォルダーはありません。あるフォルダー: {known}",
         "en": "There is no folder “{name}”. There are: {known}",
@@ -182,6 +221,100 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     }
     writer.tell_left([folder for folder in counted_folders if folder[0] not in told_of], of_folder)
     return Facts(tuple(writer.sentences), tuple(writer.sources))
+
+
+def document_overview(row: Mapping[str, object], language: str, stored: StoredTables, passages_of: PassagesOf) -> Facts:
+    """What one document is about, by its stored summary.
+
+    Args:
+        row: Its `document_id`, `format`, `status`, `title` and `page_count`.
+        language: Of what is said beside quotes: `ja` or `en`.
+        stored: The stored tables.
+        passages_of: Their passages.
+
+    Raises:
+        StoreError: A published file is gone.
+    """
+    document = str(row["document_id"])
+    name = plain_name(PurePath(document).name)
+    if row["status"] == DocumentStatus.FAILED:
+        failures = stored.read(PARSE_FAILURES, ["document_id", "cause"], [document]).to_pylist()
+        causes = joined(list(dict.fromkeys(cause_name(each["cause"], language) for each in failures)), language)
+        return Facts(text=without_markup(_text("not_read", language).format(name=name, causes=causes), ""))
+    writer = _Writer(language, passages_of((), [document]))
+    names = {fold_name(each) for each in (str(row["title"]), PurePath(document).stem, name)}
+    count = int(str(row["page_count"] or 0))
+    pages = _text("page_count", language).format(count=count, pages=counted(count, "page")) if count > 1 else ""
+    head = _text("format", language).format(name=name, format=row["format"], pages=pages)
+    if kinds := _kinds({document: row}, stored, language, _LEAST_CONFIDENCE):
+        head += _text("kind", language).format(kind=kinds[0][0])
+    columns = ["document_id", "page_number", "page_name", "role"]
+    all_pages = stored.read(PAGES, columns, [document]).to_pylist()
+    content = {page["page_number"]: page["page_name"] or "" for page in all_pages if page["role"] is None}
+    if (begins := writer.beginning(document)) is not None and begins[0].page_number in content:
+        title = begins[1].lstrip(_BULLETS)
+        if _is_title(title, names):
+            head += _text("begins", language).format(quote=title)
+        names.add(fold_name(title))
+    writer.tell(head, [document])
+    for each in purposes([[document]], stored).values():
+        writer.tell_quotes(document, [each.text], 1)
+    writer.leave_room_for_parts()
+    _tell_summary(writer, document, names, stored)
+    writer.tell_parts(document, _headings(document, content, names, stored))
+    return Facts(tuple(writer.sentences), tuple(writer.sources), _text("document", language))
+
+
+def _tell_summary(writer: "_Writer", document: str, names: Collection[str], stored: StoredTables) -> None:
+    """Say the sentences of the stored summary of a document; where it has few, other typical ones, and then its rows.
+
+    Args:
+        writer: Says them.
+        document: The document.
+        names: What it is called, folded, which is said already.
+        stored: The stored tables.
+    """
+    for summary in stored.read(FILE_SUMMARIES, ["document_id", "method", "text"], [document]).to_pylist():
+        if summary["method"] != METHOD:
+            writer.tell_written(document, split_sentences(summary["text"]))
+            return
+        parts = [part for part in summary["text"].split(SEPARATOR) if fold_name(part) not in names]
+        parts = [part for part in parts if _ENDS.search(part) or not _LIST.match(part)]
+        sentences = [part for part in parts if _ENDS.search(part) and not announces(part, surely=True)]
+        said = writer.tell_quotes(document, sentences, _SAID)
+        if said < _ENOUGH:
+            words = TypicalWords.of(summary_sentences([document], stored))
+            others = [each.text for each in words.telling([document], "", one_each=False)]
+            others = [each for each in others if not _LEANS.search(each) and not announces(each, surely=True)]
+            said += writer.tell_quotes(document, others, _ENOUGH - said)
+        if said < _LEAST_SAID:
+            writer.tell_excerpts(document, [part for part in parts if part not in sentences])
+
+
+def _is_title(line: str, names: Collection[str]) -> bool:
+    """Whether a line with which a document begins says more than its name, and is no row of a table."""
+    folded = fold_name(line)
+    return _CELL not in line and bool(_SAYS_SOMETHING.search(line)) and not any(folded in each for each in names)
+
+
+def _headings(document: str, content: Mapping[int, str], names: Collection[str], stored: StoredTables) -> list[str]:
+    """The highest headings of a document of which there are several, else its sheets; without cover and contents.
+
+    Args:
+        document: The document.
+        content: Names of its sheets by number, without cover and contents.
+        names: What it is called, folded, which is said already.
+        stored: The stored tables.
+    """
+    levels: dict[int, dict[str, None]] = {}
+    columns, is_heading = ["document_id", "page_number", "section", "text"], pc.field("kind") == BlockKind.HEADING.value
+    for row in stored.read(BLOCKS, columns, [document], is_heading).to_pylist():
+        text = one_line(row["text"])
+        is_new = fold_name(text.lstrip(_BULLETS)) not in names
+        if is_new and row["page_number"] in content and _SAYS_SOMETHING.search(text):
+            levels.setdefault(len(row["section"]), {})[text] = None
+    sheets = [name for name in dict.fromkeys(content.values()) if fold_name(name) not in names and _NAMES.search(name)]
+    return next((list(levels[level]) for level in sorted(levels) if len(levels[level]) > 1), sheets)
 
 
 def _first_folder(group: _Group) -> str:
@@ -318,6 +451,51 @@ class _Writer(FactWriter):
         template = _text("group" if group.count > 1 else "one", self._language)
         return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
 
+    def tell_quotes(self, document: str, texts: Sequence[str], most: int) -> int:
+        """Say so many of some statements of a document that stand in its passages, as its words; tells how many."""
+        quotes = self._quotes([(document, text) for text in texts], _SUMMARY_CHARS)
+        return sum(self.add(self._stated("", said), [quoted]) for said, quoted in islice(quotes, most))
+
+    def tell_excerpts(self, document: str, texts: Sequence[str]) -> None:
+        """Say rows and labels of a document together."""
+        quotes = list(islice(self._quotes([(document, text) for text in texts], STATEMENT_CHARS), _SAID))
+        if quotes:
+            said = joined([self._stated("", text) for text, _ in quotes], self._language)
+            self.add(_text("excerpts", self._language).format(quotes=said), [quoted for _, quoted in quotes])
+
+    def tell_written(self, document: str, sentences: Sequence[str]) -> None:
+        """Say what a model wrote of a document, each sentence with what the passage says that holds most of it."""
+        held = [(content_terms(hit.text), hit) for hit, _ in self.hits.get(document, ())]
+        for sentence in sentences:
+            words = content_words(sentence)
+            shares = [held_share(words, terms) for terms, _ in held]
+            if shares and max(shares) >= _CARRIED:
+                hit = held[shares.index(max(shares))][1]
+                self.add(one_line(sentence), [(hit, quote_for(sentence, Source.of(1, hit, hit.text)))])
+
+    def leave_room_for_parts(self) -> None:
+        """Leave room for some headings or sheets of a document."""
+        self._left = _LEFT_CHARS
+        self.room -= self._left
+
+    def tell_parts(self, document: str, names: Sequence[str]) -> None:
+        """Name some headings or sheets of a document, each with the passage that has it."""
+        self.room += self._left
+        found: dict[str, Cited] = {}
+        for name in names:
+            hit = next((hit for hit, _ in self.hits.get(document, ()) if stands_in(name, hit.text)), None)
+            quote = name
+            if hit is None:
+                hit = next((hit for hit, _ in self.hits.get(document, ()) if hit.page_name == name), None)
+                quote = cut(one_line(hit.text), STATEMENT_CHARS) if hit is not None else ""
+            if hit is not None and stands_in(quote, hit.text):
+                found[plain_name(name)] = hit, quote
+        for most in range(min(len(found), _PARTS_NAMED), 0, -1):
+            said = [*list(found)[:most], *["…"] * (most < len(found))]
+            text = _text("parts", self._language).format(names=joined(said, self._language))
+            if self.add(text, list(found.values())[:most]):
+                break
+
     def _stated(self, name: str, said: str) -> str:
         """What a document says, in quotation marks: it is the document that says so."""
         return _text("named", self._language).format(name=name, quote=said).strip()
@@ -379,11 +557,14 @@ def _labels() -> dict[str, dict[str, tuple[int, dict[str, str]]]]:
     }
 
 
-def _kinds(documents: Mapping[str, object], stored: StoredTables, language: str) -> list[tuple[str, list[str]]]:
-    """The kinds of documents, the most frequent first, with the documents of each."""
+def _kinds(
+    documents: Mapping[str, object], stored: StoredTables, language: str, least_confidence: float = 0.0
+) -> list[tuple[str, list[str]]]:
+    """The kinds of documents, the most frequent first, with the documents of each that is classified so surely."""
     surest: dict[str, tuple[float, str]] = {}
     for row in stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value", "confidence"]).to_pylist():
-        if row["facet"] == "document_type" and row["document_id"] in documents:
+        is_asked = row["facet"] == "document_type" and row["document_id"] in documents
+        if is_asked and row["confidence"] >= least_confidence:
             found = (row["confidence"], row["value"])
             surest[row["document_id"]] = max(surest.get(row["document_id"], found), found)
     held: dict[str, list[str]] = {}
