@@ -129,7 +129,9 @@ _QUANTITY_ASKED = re.compile(r"[圧流温率度量長幅高重力積離数速波
 _PRICED = re.compile(
     r"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue", re.IGNORECASE
 )
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])")
+_SUM = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|(?:^|[|:] )\d{3,6}(?:$| \|)"
+)  # as sums are written: in thousands, or as a whole cell
 _SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
 _SHARE = re.compile(
     r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
@@ -263,7 +265,7 @@ class AnswerTraits:
         """Whether money, a percentage or a time is asked for, and a statement says none."""
         return (
             (self.money and not _has(_MONEY, _MONEY, statement))
-            or (self.price and not (_THOUSANDS.search(statement.text) or _has(_MONEY, _PRICED, statement)))
+            or (self.price and not (_SUM.search(statement.text) or _has(_MONEY, _PRICED, statement)))
             or (self.share and not _has(_SHARE, _SHARED, statement))
             or (self.time and not _has(_TIME, _MEASURE, statement))
         )
