@@ -3,13 +3,17 @@
 Values only ever reach SQL as quoted literals. What stays out: conditions on text, which are the search itself.
 """
 
+import fnmatch
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
+from heapq import nlargest
 from typing import Any
+
+import pyarrow as pa
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.formats import formats_called
@@ -107,35 +111,145 @@ class Filters:
 
 
 NO_FILTERS = Filters()
-_SHOWN = 20
+_FACET = "facet."
+_COLUMNS = {
+    "document": "document_id",
+    "folder": "folder",
+    "format": "format",
+    "language": "language",
+    "page_name": "page_name",
+}
+_NEVER = "~"  # after every time, as texts stand
+_WITH_WILDCARDS = frozenset(("document", "page_name"))
+_SHOWN, _SHOWN_CHARS = 20, 200  # of the values that there are, at most
+_NEAR = 3  # values that one may stand for, and values asked for that are looked at
+_LEAST_RATIO = 0.6  # of two spellings that are near, by `difflib`
+_COMPARED = 200  # spellings; those of a large collection would take seconds
 _LANGUAGES = {"japanese": "ja", "日本語": "ja", "jp": "ja", "english": "en", "英語": "en"}
+Known = Callable[[str], Collection[str]]
+
+
+def check_filters(filters: Filters, searched: Known, others: Known) -> None:
+    """Refuse filters of which one lets nothing through, whatever is searched for; facets are not looked at.
+
+    Args:
+        filters: The filters.
+        searched: The values of a column among passages; see `texts_of`.
+        others: Those among all documents, of which some have no passages; asked where no passage has a value.
+
+    Raises:
+        QueryError: The message names the filter, its values, those near them and those that there are.
+    """
+    for name, column in _COLUMNS.items():
+        values: tuple[str, ...] = getattr(filters, name)
+        if values and not _is_held(name, values, searched(column)) and not _is_held(name, values, others(column)):
+            check_known(name, values, searched(column))
+    if filters.modified_from is None and filters.modified_before is None:
+        return
+    start = _time_text(filters.modified_from) if filters.modified_from else ""
+    end = _time_text(filters.modified_before) if filters.modified_before else ""
+    times = sorted(searched("modified_at"))
+    if not any(start <= each < (end or _NEVER) for known in (times, others("modified_at")) for each in known):
+        nearest = [*[each for each in times if each < start][-1:], *[each for each in times if each >= end > ""][:1]]
+        seconds = [re.sub(r"\.\d+", "", each) for each in nearest]
+        raise QueryError(f"no document has modified {start}..{end}; nearest: {', '.join(seconds) or 'none'}")
 
 
 def check_known(name: str, values: Collection[str], known: Collection[str]) -> None:
     """Refuse a condition, as on `format`, that nothing can satisfy, as none of its values is there at all.
 
     Raises:
-        QueryError: None of them is known; the message names those that are.
+        QueryError: None of them is known; the message names those near them and those that there are.
     """
-    if not values or not known or {_folded(value) for value in values} & {_folded(each) for each in known}:
-        return
+    if values and not _is_held(name, values, known):
+        lacking = "there is no document" if name == "document" else f"no document has {name}"
+        raise QueryError(f"{lacking} {', '.join(values)}; {there_are(name, values, known)}")
+
+
+def there_are(name: str, values: Collection[str], known: Collection[str]) -> str:
+    """Which values may have been meant by those that are not known, and which there are; for a message."""
+    if name == "folder":  # what lies below a folder is in it
+        known = {each[: slash.start()] for each in known for slash in re.finditer("/|$", each)}
+    near = dict.fromkeys(each for value in [*values][:_NEAR] for each in _near(name, value, known))
     listed = sorted(known)
-    there = ", ".join(listed[:_SHOWN]) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
-    folded = {_folded(each): each for each in listed}
-    meant: dict[str, None] = {}
-    for value in map(_folded, values):
-        near = get_close_matches(value, folded, n=3, cutoff=0.6)
-        other_names = (*formats_called(value), _LANGUAGES.get(value, ""))
-        meant |= dict.fromkeys(folded[each] for each in (*other_names, *near) if each in folded)
-    hint = f"did you mean {', '.join(meant)}? " if meant else ""
-    raise QueryError(f"no document has {name} {', '.join(values)}; {hint}there are: {there}")
+    shown = listed[:1]
+    for value in listed[1:_SHOWN]:
+        if sum(map(len, shown)) + len(value) > _SHOWN_CHARS:
+            break
+        shown.append(value)
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    more = f" and {len(listed) - len(shown):,} more" if len(listed) > len(shown) else ""
+    return f"{hint}there are: {', '.join(shown) or 'none'}{more}"
+
+
+def texts_of(column: pa.ChunkedArray) -> frozenset[str]:
+    """The values of a column of texts or times but empty ones; times in UTC, as texts that stand in their order."""
+    values = column.unique().to_pylist()
+    return frozenset(_time_text(each) if isinstance(each, datetime) else each for each in values if each)
+
+
+def _time_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()  # whose sign of the offset stands before a point, as it should
+
+
+def _is_held(name: str, values: Iterable[str], known: Collection[str]) -> bool:
+    """Whether something satisfies a condition, as its translation to SQL has it."""
+    if name.startswith(_FACET):
+        return any(value in known for value in values)
+    normal = [unicodedata.normalize("NFC", value) for value in values]
+    if name in _WITH_WILDCARDS:
+        return any(value in known or any(map(_glob(_as_glob(value)), known)) for value in normal)
+    if name == "folder":
+        folders = tuple(value.rstrip("/") for value in normal)
+        below = tuple(f"{folder}/" for folder in folders)
+        return any(each in folders or each.startswith(below) for each in known)
+    return any(value.strip().lower() in known for value in normal)
+
+
+def _near(name: str, value: str, known: Collection[str]) -> list[str]:
+    """Values that one may stand for, best first: what it is another name of, a part of, or spelt nearly as."""
+    folded = {_folded(each): each for each in sorted(known)}
+    wanted = _folded(value).strip("*?/ ")
+    near = [each for each in (*formats_called(wanted), _LANGUAGES.get(wanted, "")) if each in folded]
+    holds, is_part = _glob(f"*{wanted}*"), _glob(f"*/{wanted}/*")
+    parts = {each: is_part(f"/{each}/") is not None for each in folded if wanted and holds(each)}
+    # one letter stands in too many
+    held = [each for each in parts if parts[each] or len(wanted) > 1 or not wanted.isascii()]
+    near += sorted(held, key=lambda each: (not parts[each], len(each), each))[:_NEAR]
+    ends = {each.rpartition("/")[2]: each for each in reversed(folded)}
+    near += _spelt_like(wanted, folded)
+    near += [ends[each] for each in _spelt_like(wanted.rpartition("/")[2], ends)]
+    found = [folded[each] for each in dict.fromkeys(near)][:_NEAR]
+    anywhere = f"*/{value}"
+    if name in _WITH_WILDCARDS and {"*", "?"}.intersection(value) and _is_held(name, [anywhere], known):
+        return [anywhere, *found]
+    return found
+
+
+def _spelt_like(text: str, others: Collection[str]) -> list[str]:
+    """Texts that are spelt nearly as one, the nearest first."""
+    characters = frozenset(text)
+    if len(others) > _COMPARED:
+        others = nlargest(
+            _COMPARED, others, lambda each: len(characters.intersection(each)) / len(characters.union(each))
+        )
+    return get_close_matches(text, others, _NEAR, _LEAST_RATIO)
+
+
+def _as_glob(value: str) -> str:
+    """A value of `document` or `page_name` as `_matches` reads it."""
+    return f"{value}*" if value.endswith("/") and not {"*", "?"}.intersection(value) else value
+
+
+def _glob(value: str) -> Callable[[str], re.Match[str] | None]:
+    """Tells which texts match a value with the wildcards `*` and `?`, in linear time for each of them."""
+    return re.compile(fnmatch.translate(value.replace("[", "[[]"))).match
 
 
 def _folded(value: str) -> str:
     return unicodedata.normalize("NFC", value).strip().lower()
 
 
-_FACET = "facet."
 _FIELDS = (*(item.name for item in fields(Filters) if not item.name.startswith(("modified_", "facet"))), "modified")
 
 

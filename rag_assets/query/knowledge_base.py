@@ -29,7 +29,7 @@ from rag_assets.query.ask.quotes import COMPARES_LANGUAGES
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
 from rag_assets.query.cancellation import Cancellation
-from rag_assets.query.filters import NO_FILTERS, Filters, check_known
+from rag_assets.query.filters import NO_FILTERS, Filters, check_filters
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
 from rag_assets.query.search.auto import choose_mode
 from rag_assets.query.search.grouping import Granularity, grouped
@@ -227,7 +227,8 @@ class KnowledgeBase:
             At most `k` hits; equal scores stand by chunk id. Their mode is the one that `auto` chose.
 
         Raises:
-            QueryError: The query is empty, an argument is unknown or out of range, or nothing is indexed.
+            QueryError: The query is empty, an argument is unknown or out of range, no document has any value of a
+                filter, or nothing is indexed.
             Cancelled: It was given up.
             ModelError: The embedder, the reranker or the language model failed.
             StoreError: A published file is gone.
@@ -442,6 +443,8 @@ class KnowledgeBase:
             raise QueryError(f"unknown summaries {asked.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
+        others = self._knowledge.values if self._knowledge is not None else lambda _: frozenset()
+        check_filters(asked.filters, self._indexes.chunks.known, others)
 
     def _result(
         self,
@@ -468,9 +471,6 @@ class KnowledgeBase:
         candidates = self._options.rerank_candidates if self._reranker else 0
         depth = max(candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
-        for name, values in (("format", filters.format), ("language", filters.language)):
-            if values:
-                check_known(name, values, self._indexes.chunks.known(name))
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         reranking = self._reranking(query)

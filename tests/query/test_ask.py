@@ -183,7 +183,7 @@ def test_what_is_not_in_the_documents_is_not_answered(knowledge: Made, question:
     answer = knowledge(model).ask(question)
     assert (answer.answered, answer.text, answer.sentences) == (False, text, ())
     assert len(model.asked) == 1
-    nothing = knowledge(model).ask(question, filters=Filters(folder=("nowhere",)))
+    nothing = knowledge(model).ask(question, filters=Filters(folder=("notes",), format=("pdf",)))
     assert (nothing.answered, nothing.text, nothing.sources) == (False, text, ())
     assert len(model.asked) == 1, "nothing was found: nobody is asked"
 

@@ -141,6 +141,10 @@ def test_facets_need_published_values(build: Build) -> None:
         build(with_tables=False).search("contract", "hybrid", filters=filters)
     with pytest.raises(QueryError, match="no document has a facet 'colour'; there are: area, kind"):
         build().search("contract", filters=parse_filters(["facet.colour=red"]))
+    with pytest.raises(QueryError, match="no document has a facet 'kinds'; did you mean kind"):
+        build().search("contract", filters=parse_filters(["facet.kinds=memo"]))
+    with pytest.raises(QueryError, match="no document has facet.kind Memo; did you mean memo"):
+        build().search("contract", filters=parse_filters(["facet.kind=Memo"]))
     with pytest.raises(QueryError, match=r"expected one of .*facet\.NAME"):
         parse_filters(["facet.=memo"])
 

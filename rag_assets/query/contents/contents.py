@@ -38,7 +38,7 @@ from rag_assets.query.contents.pages import (
     blocks_in_parts,
     shown_blocks,
 )
-from rag_assets.query.filters import check_known
+from rag_assets.query.filters import check_known, texts_of
 from rag_assets.query.stored import StoredTables, once
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot
@@ -285,11 +285,12 @@ class Contents:
         """Documents by id, from where the list before this one said to go on.
 
         Raises:
-            QueryError: The cursor is none, or no document has the format.
+            QueryError: The cursor is none, or no document has the folder or the format.
         """
         listed = self._catalogue()
-        if wanted.format:
-            check_known("format", [wanted.format], [each for each in listed["format"].unique().to_pylist() if each])
+        for name, value in (("folder", wanted.folder), ("format", wanted.format)):
+            if value and listed.num_rows:
+                check_known(name, [value], texts_of(listed[name]))
         for condition in _conditions(wanted):
             listed = listed.filter(condition)
         costs = self._costs_by_document()

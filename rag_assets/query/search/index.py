@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX, ENTITY_INDEX, VectorTable
+from rag_assets.query.filters import texts_of
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.query.search.fusion import ranked
 from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery, readable
@@ -209,11 +210,11 @@ class Index:
         """All rows that satisfy a condition, by key, with score 0."""
         return self._every("list", where, where, trace)
 
+    @_readable
     def known(self, column: str) -> frozenset[str]:
-        """The values of a column of texts."""
+        """The values of a column of texts or times, see `texts_of`."""
         if column not in self._known:
-            rows = self._table.search().select([column]).limit(None).to_arrow()
-            self._known[column] = frozenset(value for value in rows[column].unique().to_pylist() if value)
+            self._known[column] = texts_of(self._table.search().select([column]).limit(None).to_arrow()[column])
         return self._known[column]
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE
-from rag_assets.query.filters import Filters, check_known
+from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS, META_KNOWLEDGE, PAGES
+from rag_assets.query.filters import Filters, check_known, texts_of, there_are
 from rag_assets.query.stored import StoredTables
 
 
@@ -71,7 +71,7 @@ class Knowledge:
         names = sorted({value.partition("=")[0] for value in self._holders})
         for name in filters.facet_values():
             if name not in names:
-                raise QueryError(f"no document has a facet {name!r}; there are: {', '.join(names) or 'none'}")
+                raise QueryError(f"no document has a facet {name!r}; {there_are('facet', [name], names)}")
         for name, values in filters.facet_values().items():
             known = [value.partition("=")[2] for value in self._holders if value.partition("=")[0] == name]
             check_known(f"facet.{name}", [value.partition("=")[2] for value in values], known)
@@ -80,6 +80,14 @@ class Knowledge:
             for values in filters.facet_values().values()
         ]
         return frozenset.intersection(*chosen) if chosen else frozenset()
+
+    def values(self, column: str) -> frozenset[str]:
+        """The values of a column among all documents or, of names, pages; those without passages among them.
+
+        Raises:
+            StoreError: A file is gone.
+        """
+        return texts_of(self._stored.read(PAGES if column == "page_name" else DOCUMENTS, [column])[column])
 
     @cached_property
     def _holders(self) -> dict[str, frozenset[str]]:

@@ -44,7 +44,9 @@ def test_documents_are_found_by_words_folder_and_format(api: httpx.Client) -> No
     assert found(text="ｗｅｂ 顧客") == [DESIGN]
     assert all(name.startswith("sample/設計書/") for name in found(folder="sample/設計書/"))
     assert len(found(folder="sample/設計書")) == 3
-    assert found(folder="sample/設計") == []
+    refused = api.get("/documents", params={"folder": "sample/設計"})
+    assert refused.status_code == 400
+    assert "no document has folder sample/設計; did you mean sample/設計書" in refused.json()["detail"]
     assert len(found(format="pdf")) == 2
     assert found(status="failed") == []
 

@@ -161,6 +161,17 @@ def test_sql_does_nothing_but_read_the_tables(agent: Agent, query: str) -> None:
         ("search", {"query": "x", "k": 3}, "search takes query, mode, limit, filters, granularity, level, cursor"),
         ("search", {}, "query: "),
         ("search", {"query": "x", "filters": ["colour=red"]}, "unknown field"),
+        (
+            "search",
+            {"query": "x", "filters": ["folder=設計書"]},
+            "no document has folder 設計書; did you mean sample/設計書?",
+        ),
+        (
+            "ask",
+            {"question": "x", "filters": ["document=顧客*"]},
+            "there is no document 顧客*; did you mean sample/設計書/",
+        ),
+        ("list_documents", {"folder": "設計書"}, "no document has folder 設計書; did you mean sample/設計書?"),
         ("search", {"query": "x", "cursor": "x"}, "the cursor is not one"),
         ("search", {"query": "x", "cursor": "7.3"}, "a new version was published"),
         ("read_page", {"document_id": "nope"}, "there is no page 1 of nope"),
