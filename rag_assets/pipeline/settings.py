@@ -6,8 +6,12 @@ TOML. Functions take values, not these objects.
 """
 
 import json
+import logging
 import os
 import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Annotated, Any, Literal, Self
@@ -40,6 +44,9 @@ from rag_assets.contracts.modes import RRF_K
 _UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(each for each in DocumentFormat if Reader.UNSTRUCTURED in each.reader))})$"
 
 _TOKEN_CHARS = 16
+_PREFIX, _SEPARATOR = "RAG_", "__"
+_LIKENESS = 0.75  # of two names without the prefix, by `difflib`, from which on one is taken for the other misspelt
+_log = logging.getLogger(__name__)
 
 
 class _Section(BaseModel):
@@ -541,7 +548,7 @@ class Settings(BaseSettings):
     """All settings of a knowledge base."""
 
     model_config = SettingsConfigDict(
-        env_prefix="RAG_", env_nested_delimiter="__", frozen=True, extra="forbid", env_ignore_empty=True
+        env_prefix=_PREFIX, env_nested_delimiter=_SEPARATOR, frozen=True, extra="forbid", env_ignore_empty=True
     )
 
     home: Path = Field(Path(".rag"), description="Folder that holds the knowledge base.")
@@ -632,6 +639,47 @@ def _setting_problem(place: tuple[int | str, ...], kind: str, message: str) -> s
     return f"{where}{': ' if where else ''}{name}: {message}{expected}"
 
 
+def _variables(model: type[BaseModel], above: str = _PREFIX) -> Iterator[str]:
+    """Environment variables of settings and sections."""
+    for name, field in model.model_fields.items():
+        yield (variable := f"{above}{name.upper()}")
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _variables(field.annotation, f"{variable}{_SEPARATOR}")
+
+
+def _check_variables() -> None:
+    """Refuse environment variables that are settings misspelt, and warn of others that look like settings.
+
+    Those of a known section are left to the settings themselves, and variables that only share the prefix to others.
+
+    Raises:
+        ValueError: A variable is a setting misspelt; the message names both.
+    """
+    known = sorted([*_variables(Settings), *_SHORT_NAMES, f"{_PREFIX}CONFIG"])
+    sections = tuple(f"{each.rpartition(_SEPARATOR)[0]}{_SEPARATOR}" for each in known if _SEPARATOR in each)
+    plain = {re.sub("_+", "_", each): each for each in known}
+    names = [each.removeprefix(_PREFIX) for each in known]
+    unparted = [each for each in names if _SEPARATOR not in each]
+    for variable in sorted(os.environ):
+        name = variable.upper()
+        if not name.startswith(_PREFIX) or name in known or name.startswith(sections) or not os.environ[variable]:
+            continue
+        is_parted, same = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
+        like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else unparted, 1, _LIKENESS)
+        meant = same or "".join(f"{_PREFIX}{each}" for each in like)
+        if same or (meant and is_parted):
+            raise ValueError(f"{variable}: no such setting; did you mean {meant}?")
+        if meant or is_parted:
+            section = f"{name.partition(_SEPARATOR)[0]}{_SEPARATOR}"
+            _warn_of_variable(variable, meant or "".join(get_close_matches(section, sections, 1, _LIKENESS)))
+
+
+@cache
+def _warn_of_variable(variable: str, meant: str) -> None:
+    hint = f"; did you mean {meant}{'…' if meant.endswith(_SEPARATOR) else ''}?" if meant else ""
+    _log.warning("%s is no setting and is ignored%s", variable, hint)
+
+
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings.
 
@@ -645,6 +693,7 @@ def load_settings(**overrides: Any) -> Settings:
     if configured and not Path(configured).is_file():
         raise SettingsError(f"RAG_CONFIG: no such file: {configured}")
     try:
+        _check_variables()
         return Settings(**overrides)
     except ValidationError as error:
         problems = "; ".join(_setting_problem(item["loc"], item["type"], item["msg"]) for item in error.errors())

@@ -165,7 +165,7 @@ def scan_source(
         progress: Told the number of files that were listed, as it grows; the total is 0.
 
     Raises:
-        SourceError: The root does not exist, cannot be listed, or is one of the excluded paths.
+        SourceError: The root does not exist, is a file, cannot be listed, or is one of the excluded paths.
     """
     wanted, unwanted = _matcher(tuple(include)), _matcher(tuple(exclude))
 
@@ -218,6 +218,8 @@ def _local_files(
     unreadable: list[str],
     omissions: list[str],
 ) -> Iterator[tuple[str, SourceFile]]:
+    if os.path.isfile(source.location):  # noqa: PTH113 - never raises
+        raise _is_a_file(source)
     if not os.path.isdir(source.location):  # noqa: PTH112 - never raises
         hint = "; a NAME before `=` holds no `/`, `\\` or `:`" if "=" in source.location else ""
         raise SourceError(f"source {source.name}: no such folder: {source.location}{hint}")
@@ -230,6 +232,11 @@ def _local_files(
         yield from walk.files(source.location, "", (real_root,))
     except OSError as error:
         raise SourceError(f"source {source.name}: {source.location}: {error.strerror or error}") from error
+
+
+def _is_a_file(source: Source) -> SourceError:
+    folder = source.location.rpartition("/")[0] or "/"
+    return SourceError(f"source {source.name}: {source.location} is a file; name its folder: {folder}")
 
 
 @dataclass(frozen=True)
@@ -335,6 +342,8 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
         file_system, root = url_to_fs(source.location)
         file_system.invalidate_cache()
         found: dict[str, dict[str, Any]] = file_system.find(root, detail=True)
+        if set(found) == {root} and file_system.isfile(root):
+            raise _is_a_file(source)
         if not found and not file_system.isdir(root):
             raise SourceError(f"source {source.name}: no such folder: {source.location}")
     except (OSError, ValueError, ImportError) as error:

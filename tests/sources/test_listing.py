@@ -132,6 +132,11 @@ def test_a_missing_root_is_an_error_that_names_it(tmp_path: Path) -> None:
         ids("a/b=/nowhere")
     with pytest.raises(SourceError, match="no such folder: .*gone"):
         ids(str(tmp_path / "gone"))
+    write(tmp_path / "specs", "a.txt")
+    with pytest.raises(
+        SourceError, match=f"source x: {tmp_path}/specs/a.txt is a file; name its folder: {tmp_path}/specs$"
+    ):
+        ids(f"x={tmp_path}/specs/a.txt")
 
 
 def test_sources_are_named_after_their_folder_or_as_told(tmp_path: Path) -> None:
@@ -156,6 +161,8 @@ def test_an_fsspec_source_is_listed() -> None:
         assert not files[0].local
         with pytest.raises(SourceError):
             ids("memory://bucket/nowhere")
+        with pytest.raises(SourceError, match=r"/b.csv is a file; name its folder: memory://bucket/specs/sub$"):
+            ids("memory://bucket/specs/sub/b.csv")
     finally:
         memory.rm("/bucket", recursive=True)
 
@@ -293,6 +300,50 @@ def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("RAG_SOURCES", '["/data/a:b"')
     with pytest.raises(SettingsError, match="JSON array"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("RAG_SERCH__K", "RAG_SERCH__K: no such setting; did you mean RAG_SEARCH__K?"),
+        ("rag_serch__k", "rag_serch__k: no such setting; did you mean RAG_SEARCH__K?"),
+        ("RAG_SEARCH_K", "RAG_SEARCH_K: no such setting; did you mean RAG_SEARCH__K?"),
+        ("RAG_LANGUAGEMODEL__MODEL", "did you mean RAG_LANGUAGE_MODEL__MODEL?"),
+        ("RAG_SEARCH__KK", "RAG_SEARCH__KK: search.kk: Extra inputs are not permitted; expected one of .*, k, "),
+    ],
+)
+def test_a_variable_that_is_a_setting_misspelt_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, "3")
+    with pytest.raises(SettingsError, match=f"^settings: .*{told.removesuffix('?')}"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("RAG_DB__HOST", ["RAG_DB__HOST is no setting and is ignored"]),
+        ("RAG_SERCH__COLOUR", ["RAG_SERCH__COLOUR is no setting and is ignored; did you mean RAG_SEARCH__…?"]),
+        ("RAG_HOEM", ["RAG_HOEM is no setting and is ignored; did you mean RAG_HOME?"]),
+        ("RAG_TEST_MODELS", []),
+        ("RAG_SERVICE_HOST", []),  # as Kubernetes names a service `rag` to its pods
+        ("RAG_PORT_8080_TCP", []),
+        ("RAGGED__K", []),
+        ("RAG_BUDGET_USD", []),
+        ("RAG_SEARCH__K", []),
+        ("RAG_EVALUATION__JUDGE__CONTEXT_TOKENS", []),
+    ],
+)
+def test_a_variable_that_only_looks_like_a_setting_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, told: list[str]
+) -> None:
+    monkeypatch.setenv(variable, "1000")
+    for _ in range(2):
+        assert load_settings().search.mode == "auto"
+    assert [record.getMessage() for record in caplog.records] == told
+    monkeypatch.setenv(variable, "")
+    load_settings()
 
 
 def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
