@@ -82,6 +82,10 @@ class _Work:
         """Share that is done; 0 where nobody knows."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
+    def tells_time(self) -> bool:
+        """Whether what is done tells how long the rest takes."""
+        return self.total > 0 and self.done > self.first
+
     def describe(self, now: float) -> str:
         """Its state in words."""
         parts = [self.name]
@@ -104,12 +108,14 @@ class _Run:
         begun: When it began, by `time.monotonic`.
         finished: Keys of the steps that ended.
         step: Key of the step that began last.
+        step_begun: When that was.
     """
 
     steps: Sequence[str]
     begun: float
     finished: set[str] = field(default_factory=set)
     step: str = ""
+    step_begun: float = 0.0
     asks_model: bool = False
 
     def fraction(self, share_of_step: float) -> float:
@@ -119,13 +125,22 @@ class _Run:
             done += self._share(self.step) * share_of_step
         return done / max(1, sum(map(self._share, self.steps)))
 
-    def describe(self, now: float, share_of_step: float) -> str:
-        """Its state in words."""
+    def describe(self, now: float, share_of_step: float | None) -> str:
+        """Its state in words.
+
+        A step of which nobody knows how far it is is taken to last as long, beside those before it, as it usually
+        does. Once it has lasted longer, nobody knows what is left, and nothing is said of it.
+        """
         number, seconds = min(len(self.finished) + 1, len(self.steps)), now - self.begun
         text = f"step {number} of {len(self.steps)}, {_clock(seconds)}"
-        fraction = self.fraction(share_of_step)
+        fraction = self.fraction(share_of_step or 0.0)
         if fraction < _ESTIMATED_FROM:
             return text
+        if share_of_step is None and self.step not in self.finished:
+            seconds = self.step_begun - self.begun
+            usual = seconds * (self.fraction(1.0) - fraction) / fraction
+            left = seconds * (1 - fraction) / fraction - (now - self.step_begun)
+            return text if now - self.step_begun > usual else f"{text}, about {_clock(left)} left in all"
         return f"{text}, about {_clock(seconds * (1 - fraction) / fraction)} left in all"
 
     def _share(self, step: str) -> int:
@@ -176,7 +191,7 @@ class ProgressDisplay:
             line = self._end_work()
             self._work = _Work(key.replace("_", " "), time.monotonic())
             if self._run is not None:
-                self._run.step = key
+                self._run.step, self._run.step_begun = key, time.monotonic()
         self._print(line)
 
     def end_step(self, key: str) -> None:
@@ -204,11 +219,12 @@ class ProgressDisplay:
     def describe(self, now: float) -> list[tuple[str, float]]:
         """Of the current work and of the run, where there are any: its state in words, and the share that is done."""
         with self._lock:
-            lines, share = [], self._work.fraction() if self._work is not None else 0.0
-            if self._work is not None:
-                lines.append((self._work.describe(now), share))
+            work, lines, share = self._work, [], self._work.fraction() if self._work is not None else 0.0
+            if work is not None:
+                lines.append((work.describe(now), share))
             if self._run is not None:
-                lines.append((self._run.describe(now, share), self._run.fraction(share)))
+                known = share if work is not None and work.tells_time() else None
+                lines.append((self._run.describe(now, known), self._run.fraction(share)))
             return lines
 
     def _reporter(self, work: _Work) -> Callable[[int, int], None]:

@@ -234,9 +234,11 @@ def _planning_model(
 class _NoRecognizer:
     """Recognizes nothing: its names only stand in where a model fails, which is not planned for."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> "list[tuple[Span, ...]]":
+    def recognize(
+        self, texts: Sequence[str], language: str, progress: "Callable[[int], None]" = lambda _: None
+    ) -> "list[tuple[Span, ...]]":
         """No entities of any text."""
-        del language
+        del language, progress
         return [()] * len(texts)
 
 

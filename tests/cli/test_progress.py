@@ -118,6 +118,31 @@ def test_a_step_that_reports_nothing_is_shown_by_its_name_and_time(clock: Clock)
     ]
 
 
+def test_what_is_left_never_grows_while_nobody_knows_how_far_a_step_is(clock: Clock) -> None:
+    display = ProgressDisplay(lambda _line: None, announce=False)
+    display.begin_run(["parse", "chunk", "extract_mentions", "index_chunks"])  # which take 150, 50, 200 and 340 usually
+    for step in ("parse", "chunk"):
+        display.begin_step(step)
+        clock.now += 10
+        display.end_step(step)
+
+    def left() -> str:
+        return display.describe(clock.now)[-1][0].partition(", about ")[2]
+
+    assert left() == "0:54 left in all"
+    display.begin_step("extract_mentions")
+    told = []
+    for _ in range(5):
+        told.append(left())
+        clock.now += 6
+    assert told == [f"0:{seconds} left in all" for seconds in (54, 48, 42, 36)] + [""]
+    report = display.step("extract mentions")
+    report(0, 40)
+    assert left() == ""
+    report(10, 40)
+    assert left() == "1:38 left in all"
+
+
 def test_what_was_done_before_does_not_count_for_the_rate(clock: Clock) -> None:
     display = ProgressDisplay(lambda _line: None, announce=False)
     report = display.phase("embed chunks")

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -242,7 +242,9 @@ class Names:
     def __init__(self, **types: str) -> None:
         self._types = types
 
-    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Span, ...]]:
+    def recognize(
+        self, texts: Sequence[str], _language: str, _progress: Callable[[int], None] = lambda _: None
+    ) -> list[tuple[Span, ...]]:
         return [
             tuple(
                 Span(match.start(), match.end(), kind)
@@ -505,9 +507,14 @@ def test_recognizers_read_japanese_and_english() -> None:
 def test_several_processes_recognize_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognizers, "_CHARS_OF_A_PROCESS", {"en": 100})
     texts = [f"In {year}, Satya Nadella of Microsoft met Tim Cook in Paris." for year in range(1990, 2090)]
+    told: list[int] = []
     with SpacyRecognizer(2) as several:
-        found = several.recognize(texts, "en")
-    assert found == SpacyRecognizer(1).recognize(texts, "en")
+        found = several.recognize([texts[0], *texts], "en", told.append)
+        several.recognize(texts[:5], "en", told.append)  # nothing is read again
+    assert told == [*range(2, len(texts) + 2)]
+    alone = SpacyRecognizer(1)
+    assert found[1:] == alone.recognize(texts, "en", told.append)
+    assert told[len(texts) :] == [*range(1, len(texts) + 1)]
     assert {entity.type for entity in found[0]} >= {"person", "place"}
 
 
@@ -600,6 +607,35 @@ def test_names_are_located(text: str, name: str, found: str | None) -> None:
 def run(lake: Lake, model: ScriptedModel | ExtractiveModel, options: MentionOptions = OPTIONS) -> MentionUpdate:
     used = StructuredModel(model) if isinstance(model, ScriptedModel) else model
     return update_mentions(lake, SHARDS, used, options, TYPES, silent, NoRecognizer())
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_progress_tells_documents_while_names_are_recognized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    class Recognizer(NoRecognizer):
+        def recognize(
+            self, texts: Sequence[str], language: str, progress: Callable[[int], None] = lambda _: None
+        ) -> list[tuple[Span, ...]]:
+            for count in range(1, len(texts) + 1):
+                progress(count)
+            return super().recognize(texts, language)
+
+    monkeypatch.setattr("rag_assets.graph.mentions.tables._DOCUMENTS_AT_ONCE", at_once)
+    lake, told = Lake(tmp_path), list[tuple[int, int]]()
+    fill_lake(lake, {name: text_document(f"{name}は認可サーバに\n\nトークンを要求する。") for name in "abcd"})
+
+    def update() -> None:
+        update_mentions(
+            lake, SHARDS, ExtractiveModel(), OPTIONS, TYPES, lambda *counts: told.append(counts), Recognizer()
+        )
+
+    update()
+    assert told == sorted(told)
+    assert [*dict.fromkeys(told)] == [(done, 4) for done in range(1, 5)]
+    told.clear()
+    update()
+    assert told == []  # nothing is stale
 
 
 def test_a_model_is_asked_for_what_it_missed(tmp_path: Path) -> None:

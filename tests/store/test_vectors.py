@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,30 @@ def test_an_interrupted_sync_loses_one_batch_at_most(tmp_path: Path, monkeypatch
     assert seen[0] == (0, 35)
     assert seen[-1] == (35, 35)
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(("seconds", "parts"), [(0.0, [32, 64, 4]), (9.0, [32, 32, 32, 4])])
+def test_an_embedder_tells_how_far_it_is_every_few_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, parts: list[int]
+) -> None:
+    class Clock:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            self.now += seconds
+            return self.now
+
+    monkeypatch.setattr("rag_assets.store.vectors.cache.time", Clock())
+    embedder, seen = HashEmbedder(), [0]
+    given = {"00": rows("00", {f"n{number}": f"text {number}" for number in range(100)})}
+    store = VectorStore(tmp_path)
+    store.sync(TABLE, given, embedder, lambda done, total: seen.append(done) if total == 100 else None)
+    assert embedder.batches == parts
+    assert [after - before for before, after in pairwise(dict.fromkeys(seen))] == parts
+    vectors = store.embed([f"text {number}" for number in range(100)], embedder)
+    assert np.array_equal(
+        vectors, HashEmbedder().embed([f"text {number}" for number in range(100)], EmbeddingKind.PASSAGE)
+    )
 
 
 def test_another_embedder_name_replaces_every_vector(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ is known only over all documents: see `rag_assets.graph.entities.tables`.
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -149,8 +149,15 @@ class Extractor:
         self._recognizer = recognizer
         self._types = types
 
-    def extract(self, documents: Sequence[Sequence[Page]]) -> list[Extraction]:
-        """Entities and relationships of documents; what one gives does not depend on the others."""
+    def extract(
+        self, documents: Sequence[Sequence[Page]], progress: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> list[Extraction]:
+        """Entities and relationships of documents; what one gives does not depend on the others.
+
+        Args:
+            documents: Pages of each.
+            progress: Told texts in which names were recognized, which takes nearly all of the time, and texts in all.
+        """
         contents = [content_pages(pages) for pages in documents]
         languages = [{page.number: page_language(page) for page in pages} for pages in contents]
         prose = [
@@ -158,9 +165,15 @@ class Extractor:
             for pages, which in zip(contents, languages, strict=True)
         ]
         entities: dict[str, dict[str, tuple[Span, ...]]] = {}
+        read, total = 0, sum(map(len, prose))
         for language in sorted({part.language for parts in prose for part in parts}):
             texts = [part.text for parts in prose for part in parts if part.language == language]
-            entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
+
+            def report(count: int, before: int = read) -> None:
+                progress(before + count, total)
+
+            entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language, report), strict=True))
+            read += len(texts)
         return [
             self._document(pages, which, _recognized_spans(parts, entities))
             for pages, which, parts in zip(contents, languages, prose, strict=True)

@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
@@ -142,12 +142,15 @@ _MARKED = re.compile(r"\s?[®™]")
 class Recognizer(Protocol):
     """Finds named entities."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
+    def recognize(
+        self, texts: Sequence[str], language: str, progress: Callable[[int], None] = lambda _: None
+    ) -> list[tuple[Span, ...]]:
         """Named entities of texts.
 
         Args:
             texts: Any texts; what is found in one does not depend on the others.
             language: `ja` or `en`.
+            progress: May be told how many of the texts were read, as their number grows.
 
         Returns:
             Entities of each text in order of position, without overlaps.
@@ -171,7 +174,9 @@ class SpacyRecognizer:
         self._count = 0
         self._processes: Workers | None = None
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
+    def recognize(
+        self, texts: Sequence[str], language: str, progress: Callable[[int], None] = lambda _: None
+    ) -> list[tuple[Span, ...]]:
         """Named entities of texts, see `Recognizer`.
 
         Raises:
@@ -180,9 +185,11 @@ class SpacyRecognizer:
         with self._lock:
             found = {text: self._known[language, text] for text in texts if (language, text) in self._known}
             new = [text for text in dict.fromkeys(texts) if text not in found]
-            for text, entities in zip(new, self._find(new, language), strict=True):
+            before = len(texts) - len(new)  # of which nothing is to be read
+            for count, (text, entities) in enumerate(zip(new, self._find(new, language), strict=True), start=1):
                 found[text] = entities
                 self._known[language, text] = entities
+                progress(before + count)
             while len(self._known) > _KEPT_TEXTS:
                 self._known.popitem(last=False)
         return [found[text] for text in texts]
@@ -209,7 +216,7 @@ class SpacyRecognizer:
             return find_entities(texts, language)
         return self._find_by(self._processes, texts, language)
 
-    def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
+    def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> Iterator[tuple[Span, ...]]:
         """Named entities of texts, each batch read by whichever process is free."""
 
         def read(start: int) -> list[list[tuple[int, int, str]]]:
@@ -220,7 +227,8 @@ class SpacyRecognizer:
         # Threads only wait: the models hold the interpreter while they read.
         with ThreadPoolExecutor(self._count) as threads:
             try:
-                batches = list(threads.map(read, range(0, len(texts), _BATCH_TEXTS)))
+                for batch in threads.map(read, range(0, len(texts), _BATCH_TEXTS)):
+                    yield from (tuple(Span(*each) for each in of) for of in batch)
             except BaseException as error:
                 processes.kill()  # or the threads, which wait for answers, would go on to the last text
                 self._processes = None
@@ -228,7 +236,6 @@ class SpacyRecognizer:
                     message = f"a process that names entities ended: {error}; fewer need less: graph.workers"
                     raise ModelError(message) from error
                 raise
-        return [tuple(Span(*each) for each in of) for batch in batches for of in batch]
 
 
 def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Span, ...]]:

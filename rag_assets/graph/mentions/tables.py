@@ -102,36 +102,50 @@ def update_mentions(
     if model.generative:
         update.report = update_with_model(lake, MENTION_TABLES, shards, wanted, begin, model, progress)
         return update
-    for done, (shard, keys, extract) in enumerate(_extractions(lake, shards, wanted, extractor, options), start=1):
+    for shard, keys, extract in _extractions(lake, shards, wanted, extractor, options, progress):
         update_shard(lake, MENTION_TABLES, shard, keys, extract, update.report)
-        progress(done, len(shards))
     return update
 
 
 def _extractions(
-    lake: Lake, shards: Sequence[str], wanted: Wanted, extractor: Extractor, options: MentionOptions
+    lake: Lake,
+    shards: Sequence[str],
+    wanted: Wanted,
+    extractor: Extractor,
+    options: MentionOptions,
+    progress: Progress,
 ) -> Iterator[tuple[str, Mapping[str, str], Compute]]:
     """For each shard what its documents are to be computed from, and what gives the rows of those that changed.
 
-    The pages of several shards are read at once, because a recognizer takes much text at less cost.
+    The pages of several shards are read at once, because a recognizer takes much text at less cost. Progress is told
+    documents: of those that are read at once, as many as the share of their texts that were read.
     """
-    waiting: dict[str, Mapping[str, str]] = {}
-    stale: dict[str, list[str]] = {}
+    every = {shard: wanted(shard) for shard in shards}
+    stale = {shard: stale_documents(lake, MENTION_TABLES, shard, keys) for shard, keys in every.items()}
+    done, to_do = 0, sum(map(len, stale.values()))
+    waiting: list[str] = []
     for shard in shards:
-        waiting[shard] = wanted(shard)
-        stale[shard] = stale_documents(lake, MENTION_TABLES, shard, waiting[shard])
-        if shard != shards[-1] and sum(map(len, stale.values())) < _DOCUMENTS_AT_ONCE:
+        waiting.append(shard)
+        count = sum(len(stale[each]) for each in waiting)
+        if shard != shards[-1] and count < _DOCUMENTS_AT_ONCE:
             continue
         pages = {
             name: pages
-            for of_shard, names in stale.items()
-            for name, (_, pages) in load_pages(lake, of_shard, names).items()
+            for of_shard in waiting
+            for name, (_, pages) in load_pages(lake, of_shard, stale[of_shard]).items()
         }
-        extractions = extractor.extract(list(pages.values()))
+
+        def report(read: int, texts: int, before: int = done, at_once: int = count) -> None:
+            if reached := before + read * at_once // texts:
+                progress(reached, to_do)
+
+        extractions = extractor.extract(list(pages.values()), report)
         found = dict(zip(pages, zip(pages.values(), extractions, strict=True), strict=True))
-        for of_shard, keys in waiting.items():
-            yield of_shard, keys, partial(_extracted_rows, lake, of_shard, found, options)
-        waiting, stale = {}, {}
+        for of_shard in waiting:
+            yield of_shard, every[of_shard], partial(_extracted_rows, lake, of_shard, found, options)
+        done, waiting = done + count, []
+        if to_do:
+            progress(done, to_do)
 
 
 def _extracted_rows(

@@ -4,6 +4,7 @@ A LanceDB table to which only batches are appended, so that writers do not confl
 one batch. What stays out: which rows a text belongs to, which is `rag_assets.store.vectors.store`.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
@@ -16,6 +17,7 @@ from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.store.vectors.lance import BTree, LanceTable, lancedb, open_or_create, retried
 
 BATCH_TEXTS = 1024
+_FIRST_TEXTS, _TOLD_SECONDS = 32, 2.0  # told after so many texts, and after more where they take less time
 _LOOKUP_KEYS = 2048
 
 
@@ -60,8 +62,8 @@ class VectorCache:
 
         Args:
             texts: Passages; repeated ones are embedded once.
-            embedder: Computes what the cache does not hold, `BATCH_TEXTS` texts at a time.
-            embedded: Told after each batch how many texts were computed so far.
+            embedder: Computes what the cache does not hold; `BATCH_TEXTS` texts at a time are kept.
+            embedded: Told how many texts were computed so far, every few seconds and after each batch.
 
         Returns:
             float32 array of shape `(len(texts), dimension)` in the order given, and the number of texts computed.
@@ -74,10 +76,21 @@ class VectorCache:
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         # Neighbours of one length waste no padding; the order of embedding does not show in the vectors.
         todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
+        count = _FIRST_TEXTS
         for start in range(0, len(todo), BATCH_TEXTS):
             batch = todo[start : start + BATCH_TEXTS]
-            vectors = embedder.embed([text for _, text in batch], EmbeddingKind.PASSAGE)
-            batch_keys = [key for key, _ in batch]
+            parts: list[NDArray[np.float32]] = []
+            done = 0
+            while done < len(batch):
+                began = time.monotonic()
+                part = [text for _, text in batch[done : done + count]]
+                parts.append(embedder.embed(part, EmbeddingKind.PASSAGE))
+                done += len(part)
+                if time.monotonic() - began < _TOLD_SECONDS:
+                    count = min(2 * count, BATCH_TEXTS)
+                if done < len(batch):
+                    embedded(start + done)
+            batch_keys, vectors = [key for key, _ in batch], np.concatenate(parts)
             rows = pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema)
             retried(partial(self.table.add, rows), self.table)
             known.update(zip(batch_keys, vectors, strict=True))
