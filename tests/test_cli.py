@@ -1,13 +1,23 @@
 """The command line as a person uses it: output, errors in one line, exit status."""
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.cells import cell_len
 
 from rag_assets.cli import main
 from rag_assets.cli.searching import _most_telling
@@ -149,6 +159,11 @@ def test_a_server_that_is_down_stops_no_search(
 def test_filters_narrow_the_search(knowledge_base: tuple[Path, Path]) -> None:
     result = run(knowledge_base, "search", "token", "--filter", "format=csv", "--json")
     assert {hit["document_id"] for hit in json.loads(result.output)["hits"]} == {"specs/prices.csv"}
+    for command in ("search", "ask"):
+        result = run(knowledge_base, command, "token", "--filter", "document=prices*")
+        assert result.exit_code == 1
+        assert "there is no document prices*; did you mean */prices*, specs/prices.csv? there are: " in result.stderr
+        assert "nothing found" not in result.stdout
     result = run(knowledge_base, "search", "token", "--filter", "nonsense=1")
     assert result.exit_code == 1
     assert "nonsense" in result.stderr
@@ -210,10 +225,42 @@ def test_status_tells_what_would_be_done_and_index_does_it(knowledge_base: tuple
     assert json.loads(run(knowledge_base, "status", "--json").output)["unfinished_shards"] == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["status"], ["status", "--json"], ["verify"], ["snapshots"], ["plan"], ["sql", "SELECT 1"], ["publish"]),
+    ],
+    ids=" ".join,
+)
+def test_where_there_is_no_knowledge_base_that_is_said_and_none_is_made(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("x", encoding="utf-8")
+    for name in ("nowhere", "other"):
+        place = tmp_path / name
+        result = CliRunner().invoke(main, arguments, env={"RAG_HOME": str(place)})
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(
+            f"rag-assets: there is no knowledge base in {place}; name another by --home or "
+        )
+    assert [path.name for path in tmp_path.rglob("*")] == ["other", "letter.txt"]
+
+
+def test_before_the_first_run_what_the_sources_of_the_settings_hold_is_told_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "a.txt").write_text("x", encoding="utf-8")
+    environment = {"RAG_HOME": str(tmp_path / "home"), "RAG_SOURCES": str(tmp_path / "specs")}
+    result = CliRunner().invoke(main, ["status", "--json"], env=environment)
+    assert json.loads(result.stdout)["new"] == ["specs/a.txt"]
+    told = f"rag-assets: there is no knowledge base in {tmp_path}/home yet: `rag-assets index` makes it\n"
+    assert result.stderr == told
+    assert CliRunner().invoke(main, ["plan"], env=environment).stderr == told
+
+
 def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple[Path, Path]) -> None:
     for arguments, words in (
         (["--home", str(tmp_path), "search", "x"], "nothing is indexed"),
         (["--home", str(tmp_path), "index", str(tmp_path / "nowhere")], "no such folder"),
+        (["--home", str(tmp_path), "index", f"x={__file__}"], f"is a file; name its folder: {Path(__file__).parent}"),
         (["--home", str(knowledge_base[0]), "search", "  "], "empty"),
         (["--home", str(knowledge_base[0]), "index", ""], "source '': empty"),
         (["--home", str(knowledge_base[0]), "sql", " -- nothing"], "QUERY: no statement of SQL"),
@@ -230,13 +277,56 @@ def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple
         assert {"index"} & {*arguments} or not progress
 
 
-def test_tables_print_text_as_it_is_and_the_beginning_of_a_long_one(knowledge_base: tuple[Path, Path]) -> None:
-    query = f"SELECT ':smile: [bold]x[/bold]' AS a, '{'長' * 200}' AS b, '{'大' * 201}' AS c"
+def test_rows_of_sql_are_as_wide_as_can_be_read(knowledge_base: tuple[Path, Path]) -> None:
+    query = f"SELECT ':smile: [bold]x[/bold]' AS a, '{'長' * 20}' AS b, '{'大' * 201}' AS c, [['x', 'y'], [NULL]] AS d"
     result = run(knowledge_base, "sql", query)
-    assert ":smile: [bold]x[/bold]" in result.output
-    assert "長" * 200 in result.output
-    assert f"{'大' * 199}…" in result.output
-    assert "大" * 201 in run(knowledge_base, "sql", query, "--json").output
+    assert ":smile: [bold]x[/bold]" in result.stdout
+    assert "長" * 20 in result.stdout
+    assert f" {'大' * 20}…" in result.stdout
+    assert "大" * 21 not in result.stdout
+    assert "x, y; " in result.stdout
+    assert [cell_len(line) for line in result.stdout.splitlines() if cell_len(line) > 120] == []
+    assert result.stderr == "… stands for the rest of a text: --json and --csv print all of it\n"
+    for option in ("--json", "--csv"):
+        assert "大" * 201 in run(knowledge_base, "sql", query, option).output
+    short = run(
+        knowledge_base, "sql", "SELECT ['1. 画面', '2. 項目'] AS section, {'a': 1, 'b': [2, 3]} AS struct, true AS ok"
+    )
+    assert "1. 画面, 2. 項目   a: 1, b: 2, 3   True" in short.stdout
+    assert short.stderr == ""
+
+
+def test_rows_of_too_many_columns_for_a_table_have_a_line_for_each_value(knowledge_base: tuple[Path, Path]) -> None:
+    columns = ", ".join(f"'{name * 30}' AS {name}" for name in "abcdefghijkl")
+    result = run(knowledge_base, "sql", f"SELECT {columns}, '長' || repeat('い', 100) AS 名前 FROM range(2)")
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["row 1", f"a      {'a' * 30}"]
+    assert lines[13] == f"名前   長{'い' * 55}…"
+    assert lines[14] == "row 2"
+    assert len(lines) == 28
+    assert "--json and --csv print all of it" in result.stderr
+    empty = run(knowledge_base, "sql", f"SELECT {columns.replace(' AS ', ' AS column_')} WHERE false")
+    assert empty.stdout == f"no rows of {', '.join(f'column_{name}' for name in 'abcdefghijkl')}\n"
+
+
+@pytest.mark.parametrize("cells", [40, 80])
+def test_rows_fit_the_terminal(knowledge_base: tuple[Path, Path], cells: int) -> None:
+    query = "SELECT document_id, file_name, text, title FROM documents JOIN pages USING (document_id)"
+    command = [sys.executable, "-m", "rag_assets.cli", "--home", str(knowledge_base[0]), "sql", query]
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, cells, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    with subprocess.Popen(command, stdout=terminal, stdin=terminal, env={**environment, "TERM": "xterm"}) as process:
+        os.close(terminal)
+        seen = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(master, 65536):
+                seen += part
+    os.close(master)
+    assert process.returncode == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", seen.decode()).splitlines()
+    assert cells - 3 <= max(map(cell_len, lines)) <= cells
+    assert any("アクセストークン" in line for line in lines)
 
 
 @pytest.mark.parametrize("query", ["", "SELEC", "SELECT * FROM\nnowhere"])

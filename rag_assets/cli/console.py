@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
 
 NAMES_SHOWN = 20
+_PIPE_CELLS = 120  # width of rows where there is no terminal
+_LEAST_CELLS = 16  # of a column that is cut
+_BETWEEN = "   "  # columns
 _HOME = "rag_assets.home"  # in the memory of a command's context
 _ERROR_CHARS = 4000
 _SQLITE_FAILED, _ROOM_BYTES = "disk I/O error", 1 << 20  # all that it says where its shared memory cannot grow
@@ -70,8 +73,16 @@ def log_printably() -> None:
         logging.lastResort.setFormatter(_Printable())
 
 
-def open_home(context: click.Context) -> "Home":
-    """The knowledge base that the options and settings name."""
+def open_home(context: click.Context, *, existing: bool = False) -> "Home":
+    """The knowledge base that the options and settings name.
+
+    Args:
+        context: Of the command.
+        existing: Whether it is refused that there is none yet; else one may begin there.
+
+    Raises:
+        QueryError: There is none yet.
+    """
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
 
@@ -80,7 +91,22 @@ def open_home(context: click.Context) -> "Home":
         os.environ["RAG_HOME"] = str(named)
     home = Home(load_settings())
     context.find_root().meta[_HOME] = home.path
+    if existing:
+        check_exists(home)
     return home
+
+
+def check_exists(home: "Home") -> None:
+    """Refuse to tell of a knowledge base that there is not.
+
+    Raises:
+        QueryError: There is none; the message says where it was looked for.
+    """
+    if not home.exists:
+        raise QueryError(
+            f"there is no knowledge base in {home.path}; name another by --home or RAG_HOME, or run `rag-assets index "
+            "FOLDER` first"
+        )
 
 
 def full_disk(context: click.Context, error: Exception) -> str | None:
@@ -110,6 +136,63 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Non
         table.add_row(*("" if value is None else printable_line(str(value)) for value in row))
     console = Console(emoji=False, markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000)
     console.print(table)
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print rows of any values in the width of the terminal, or of `_PIPE_CELLS` without one; long texts are cut.
+
+    They are a table, or, where its columns would be too narrow to be read, a line for each value.
+    """
+    from rich.cells import cell_len
+
+    names = [printable_line(column) for column in columns]
+    texts = [[printable_line(_plain(value)) for value in row] for row in rows]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_CELLS
+    needed = [max(map(cell_len, column)) for column in zip(names, *texts, strict=True)]
+    given = _fitting(needed, width - len(_BETWEEN) * (len(needed) - 1) - 2)
+    if any(most < min(want, _LEAST_CELLS) for want, most in zip(needed, given, strict=True)):
+        label = min(max(map(cell_len, names)), width // 3)
+        room = width - label - len(_BETWEEN)
+        if not texts:
+            say(f"no rows of {', '.join(names)}")
+        for number, row in enumerate(texts, start=1):
+            say(f"row {number}", bold=True)
+            for name, text in zip(names, row, strict=True):
+                shown = _cut(name, label)
+                say(f"{shown}{' ' * (label - cell_len(shown))}{_BETWEEN}{_cut(text, room)}")
+        is_cut = any(cell_len(text) > room for row in texts for text in row)
+    else:
+        cut = [[_cut(text, most) for text, most in zip(row, given, strict=True)] for row in (names, *texts)]
+        print_table(cut[0], cut[1:])
+        is_cut = given != needed
+    if is_cut:
+        say("… stands for the rest of a text: --json and --csv print all of it", err=True)
+
+
+def _cut(text: str, most_cells: int) -> str:
+    """A text in at most some columns of a terminal; a longer one ends in an ellipsis."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= most_cells else f"{set_cell_size(text, most_cells - 1).rstrip()}…"
+
+
+def _fitting(needed: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that fit into some room: those that need more than an equal share of it are equally wide."""
+    given = [0] * len(needed)
+    for done, place in enumerate(sorted(range(len(needed)), key=needed.__getitem__)):
+        given[place] = max(1, min(needed[place], (room - sum(given)) // (len(needed) - done)))
+    return given
+
+
+def _plain(value: object) -> str:
+    """A value of DuckDB for people: what lists and structs hold stands between commas."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ("; " if any(isinstance(each, dict | list | tuple) for each in value) else ", ").join(map(_plain, value))
+    return str(value)
 
 
 def print_json(value: object, *, indent: int | None = 2) -> None:

@@ -483,7 +483,7 @@ def publish(context: click.Context, *, anyway: bool) -> None:
     from rag_assets.defs.runs import publish_in_process
     from rag_assets.pipeline.measuring import gate_notes
 
-    home, begun = open_home(context), datetime.now(UTC)
+    home, begun = open_home(context, existing=True), datetime.now(UTC)
     with home.lock(), progress_display() as progress:
         publish_in_process(home, progress, getpass.getuser() if anyway else None)
     current = home.snapshots.current()

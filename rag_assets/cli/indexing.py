@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assets.cli.console import NAMES_SHOWN, complain, open_home, print_json, print_table, say
+from rag_assets.cli.console import NAMES_SHOWN, check_exists, complain, open_home, print_json, print_table, say
 from rag_assets.cli.interruption import interruptible
 from rag_assets.cli.progress import ProgressDisplay, progress_display
 from rag_assets.contracts.causes import DocumentStatus
@@ -345,7 +345,7 @@ def plan(context: click.Context, *, as_json: bool) -> None:
     """What indexing now would cost in calls of the language model, without making any."""
     from rag_assets.pipeline.plan import make_plan, save_plan
 
-    home = open_home(context)
+    home = _to_look_at(context)
     with home.lock():
         made = make_plan(home)
         save_plan(home, made)
@@ -353,6 +353,20 @@ def plan(context: click.Context, *, as_json: bool) -> None:
         print_json(asdict(made))
     else:
         _print_plan(made)
+
+
+def _to_look_at(context: click.Context) -> "Home":
+    """The knowledge base; where there is none yet, but settings name sources, that is said on standard error.
+
+    Raises:
+        QueryError: There is none, and no source to make it from.
+    """
+    home = open_home(context)
+    if not home.exists and home.sources():
+        complain(f"there is no knowledge base in {home.path} yet: `rag-assets index` makes it")
+    else:
+        check_exists(home)
+    return home
 
 
 def _print_plan(made: "Plan") -> None:
@@ -441,7 +455,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     from rag_assets.pipeline.freshness import by_reason, changes_to_index, stale_steps
     from rag_assets.pipeline.repair import Repair
 
-    home = open_home(context)
+    home = _to_look_at(context)
     damage = Repair(home).find()
     listing = home.listing()
     stale = stale_steps(home)
@@ -527,7 +541,7 @@ def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
     from rag_assets.pipeline.repair import Repair
     from rag_assets.store.damage import DamageKind
 
-    home = open_home(context)
+    home = open_home(context, existing=True)
     with home.lock():
         found = Repair(home).find(thorough=True)
         mendable = [each for each in found if each.kind is not DamageKind.LEARNED]
@@ -560,7 +574,7 @@ def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
 @click.pass_context
 def snapshots(context: click.Context, number: int | None) -> None:
     """List the published versions, or make readers see version NUMBER again."""
-    home = open_home(context)
+    home = open_home(context, existing=True)
     if number is not None:
         home.snapshots.roll_back(number)
     current, kept = home.snapshots.current(), home.snapshots.readable()

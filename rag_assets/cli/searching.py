@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rag_assets.cli.console import NamedText, TextFile, complain, open_home, print_csv, print_json, print_table, say
+from rag_assets.cli.console import NamedText, TextFile, complain, open_home, print_csv, print_json, print_rows, say
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit
-_CELL_CHARS = 200  # of a table of SQL
 
 
 class _ModeNames(click.ParamType[str]):
@@ -314,7 +313,7 @@ def sql(
 ) -> None:
     """Run a DuckDB QUERY over the published tables and the views of sql/.
 
-    A table shows the beginning of long texts; --json and --csv print all of them.
+    Long texts are cut to the width of the terminal, or to 120 columns without one; --json and --csv print all of them.
     """
     if (query is None) == (query_file is None):
         raise click.UsageError("give either QUERY or --file", ctx=context)
@@ -327,7 +326,7 @@ def sql(
     from rag_assets.pipeline.opening import readable_snapshot
     from rag_assets.serve.sql.database import duckdb_message, open_database
 
-    home = open_home(context)
+    home = open_home(context, existing=True)
     with open_database(home.lake, readable_snapshot(home)) as connection:
         try:
             text = query_file.text if query_file else query or ""
@@ -347,7 +346,4 @@ def sql(
     elif as_csv:
         print_csv(columns, rows, raw=raw)
     else:
-        print_table(
-            columns,
-            [[value if value is None else _beginning(str(value), _CELL_CHARS) for value in row] for row in rows],
-        )
+        print_rows(columns, rows)

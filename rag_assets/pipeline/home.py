@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rag_assets.store.vectors.store import VectorStore
 
 _STATE_FILE = "state.db"
+_MARKS = ("lake", "snapshots", "vectors", _STATE_FILE, "state.id")  # what else tells a knowledge base
 MODELS = "models"  # folder of exported models
 
 
@@ -81,6 +82,12 @@ class Home:
         self.snapshots = Snapshots(self.path / "snapshots", PublishedTables(self.path / "published", self.lake))
         self.settings = settings_in_force(settings, self.settings_path, self.lake)
         self.options = StepOptions(self.settings)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a knowledge base in the folder, be it one of which nothing is published yet."""
+        marks = (self.settings_path, self.registered_sources, *(self.path / name for name in _MARKS))
+        return any(mark.exists() for mark in marks)
 
     @property
     def holds_graph(self) -> bool:
