@@ -91,14 +91,13 @@ class Filters:
         is_in_time = (self.modified_from is None or (changed is not None and changed >= self.modified_from)) and (
             self.modified_before is None or (changed is not None and changed < self.modified_before)
         )
-        name, folder = document["document_id"], f"{document['folder']}/"
         return (
             is_in_time
             and not (self.page_name or self.facet)
-            and (not self.document or any(_pattern(each).fullmatch(name) for each in self.document))
-            and (not self.folder or any(folder.startswith(f"{_composed(each).rstrip('/')}/") for each in self.folder))
-            and (not self.format or document["format"] in {each.strip().lower() for each in self.format})
-            and (not self.language or document["language"] in {each.strip().lower() for each in self.language})
+            and all(
+                not (values := getattr(self, name)) or _is_held(name, values, (document[_COLUMNS[name]],))
+                for name in _OF_DOCUMENTS
+            )
         )
 
     def facet_values(self) -> dict[str, tuple[str, ...]]:
@@ -119,6 +118,7 @@ _COLUMNS = {
     "language": "language",
     "page_name": "page_name",
 }
+_OF_DOCUMENTS = ("document", "folder", "format", "language")
 _NEVER = "~"  # after every time, as texts stand
 _WITH_WILDCARDS = frozenset(("document", "page_name"))
 _SHOWN, _SHOWN_CHARS = 20, 200  # of the values that there are, at most
@@ -310,14 +310,6 @@ def _timestamp(moment: datetime) -> str:
 
 def _composed(value: str) -> str:
     return unicodedata.normalize("NFC", value)
-
-
-def _pattern(value: str) -> re.Pattern[str]:
-    """An id of a document with wildcards, see `Filters`."""
-    value = _composed(value)
-    if value.endswith("/") and not {"*", "?"}.intersection(value):
-        value += "*"
-    return re.compile(re.escape(value).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
 
 
 def _any(column: str, values: tuple[str, ...], translate: Callable[[str, str], str]) -> str:

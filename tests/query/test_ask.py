@@ -525,5 +525,3 @@ def test_rows_that_a_question_names_are_read_where_their_page_was_found(
     answer = base.ask("協会コード88はどの団体ですか", "fulltext", 2)
     assert "団体88" in answer.text.splitlines()[1]
     assert answer.answered
-    kept = base.ask("協会コード88はどの団体ですか", "fulltext", 2, filters=Filters(document=("specs/other*",)))
-    assert not kept.sources
