@@ -166,3 +166,54 @@ def test_what_was_asked_before_leaves_a_whole_question_as_it_is() -> None:
     rewrite = RuleRewriter().rewrite(asked, [Turn("What is the return policy?", "30 days")])
     assert rewrite.sentences == asked
     assert "return" not in rewrite.keywords
+
+
+@pytest.mark.parametrize(
+    ("asked", "question", "resolved"),
+    [
+        ("2割特例の適用対象者は？", "その適用期間は？", "2割特例"),
+        ("顧客登録の取引IDは？", "その画面IDは？", "顧客登録"),
+        ("顧客検索APIの入力項目は？", "その出力項目は？", "顧客検索API"),
+        ("検索件数の上限は？", "登録件数は？", "上限"),
+        ("顧客登録のDB登録仕様で顧客IDの情報取得元は？", "顧客名は？", "顧客登録のDB登録仕様で 情報取得元"),
+        ("U0010005のメッセージ内容は？", "では、U0010006は？", "メッセージ内容"),
+        ("エラーコードE0004の原因は？", "E0005は？", "エラーコード 原因"),
+        ("2023年度の売上は？", "では2024年度は？", "売上"),
+        ("What was Microsoft Cloud revenue in FY24 Q4?", "And in FY23 Q4?", "Microsoft Cloud revenue Q4"),
+        ("What is the lifetime of the access token?", "And of the refresh token?", "lifetime token"),
+        ("What is the export limit?", "And the export format?", "export"),
+        ("What does the user manual say about refunds?", "And the admin manual?", "manual say refunds"),
+    ],
+)
+def test_what_a_question_names_in_the_place_of_something_else_replaces_it(
+    asked: str, question: str, resolved: str
+) -> None:
+    assert with_history(question, [Turn(asked)]) == f"{question} {resolved}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "question", "resolved"),
+    [
+        ("申請書の提出期限は？", "その期限を過ぎたら？", "申請書の提出期限"),
+        ("有給休暇の申請期限は？", "その承認者は？", "有給休暇の申請期限"),
+        ("顧客登録のエラーは？", "その原因は？", "顧客登録のエラー"),
+        ("契約更新の手続きを教えてください", "その契約期間は？", "契約更新の手続き"),
+        ("システム管理者の権限は？", "その管理者は？", "システム管理者の権限"),
+        ("エラーコードE0004の原因は？", "それはE0005と同じですか", "エラーコードE0004の原因"),
+        ("出張旅費の上限は？", "では宿泊費は？", "出張旅費の上限"),
+        ("Nablarch 1.4.9で修正された脆弱性は？", "その回避策は？", "Nablarch 1.4.9で修正された脆弱性"),
+        ("What does error E0004 mean?", "Is it the same as E0005?", "error E0004 mean"),
+        ("How do I reset the password?", "And the Wi-Fi password?", "reset password"),
+        ("What is the maximum file size?", "And the minimum size?", "maximum file size"),
+        ("What is the fee for members?", "What about non-members?", "fee members"),
+    ],
+)
+def test_what_a_question_asks_of_what_was_named_replaces_nothing(asked: str, question: str, resolved: str) -> None:
+    assert with_history(question, [Turn(asked)]) == f"{question} {resolved}"
+
+
+def test_what_was_replaced_once_stays_away() -> None:
+    asked = [Turn("U0010005のメッセージ内容は？"), Turn("U0010006は？")]
+    assert with_history("U0010007は？", asked) == "U0010007は？ メッセージ内容"
+    asked = [Turn("2割特例の適用対象者は？"), Turn("その適用期間は？")]
+    assert with_history("その届出は必要ですか", asked) == "その届出は必要ですか その適用期間 2割特例"

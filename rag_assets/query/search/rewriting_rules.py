@@ -5,12 +5,14 @@ articles and auxiliary verbs. Vectors get the question as it is. Quoted text, id
 question that refers back is followed by the keywords of the earlier questions, so that it weighs more than these.
 
 A question refers back where a pronoun stands for something that the question does not name itself, where it asks for
-hardly more than "that" thing, or where it is no whole question.
+hardly more than "that" thing, or where it is no whole question. What it names in the place of something else is left
+out of the earlier ones: 「その適用期間は？」 after 「2割特例の適用対象者は？」 asks nothing about who it applies to.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise, takewhile
 
 from rag_assets.contracts.ports import Rewrite, Turn
 from rag_assets.query.prompting import REMEMBERED_TURNS
@@ -144,6 +146,12 @@ _ASKS_WITHOUT_TOPIC = re.compile(r"(?:ます|です|でしょう|ました|る�
 _TOPIC = re.compile(
     rf"[A-Za-z0-9「『]|[{KATAKANA}]{{2,}}|[{KANJI})）]\s?(?:[はがをもとやの]|について|における|において|に関)"
 )
+_THAT = re.compile("(?:その|それらの|この|あの)(?=[^\\s、。])")
+_DIGIT = re.compile(r"\d")
+_NUMBERED = re.compile(r"[A-Za-z]+\d[A-Za-z\d]*|(?<![\d.])\d+(?:年度?|月|期)")  # a code, a year or a month
+_PART = re.compile(f"[{KANJI}{KATAKANA}]{{2}}|[A-Z]{{2}}")  # of a Japanese compound
+_WORD_OR_SIGN = re.compile(r"[A-Za-z0-9][\w'’.-]*(?<![.'’-])|[^\w\s]|\w+")
+_LEFT_PARTICLE = re.compile(r"(?<!\S)の|の(?=\s|$)")
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
 _LINKED_WORDS = 7  # the same, where it begins with "and how many"
 
@@ -198,12 +206,83 @@ def with_history(question: str, history: Sequence[Turn]) -> str:
 def referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
     """Keywords of the earlier questions that a question refers to, and that these refer to, the newest first."""
     found: list[str] = []
+    later: list[str] = []
     for turn in reversed(history[-REMEMBERED_TURNS:]):
         if not refers_back(question):
             break
+        later.append(question)
         question = turn.question
-        found.append(keywords(question))
-    return tuple(found)
+        kept = keywords(question)
+        for each in later:
+            kept = _without_replaced(kept, question, each)
+        found.append(kept)
+    return tuple(filter(None, found))
+
+
+def _without_replaced(kept: str, earlier: str, question: str) -> str:
+    """Keywords of an earlier question without what a later one names in their place.
+
+    That is a code or year of the form of another, and a word that is compounded with the same as another (適用対象者
+    and 適用期間, "access token" and "refresh token"): with 「その」 the last word of all, else the last such one. A
+    question with a pronoun of its own speaks of what was named, and replaces nothing.
+
+    Args:
+        kept: The keywords.
+        earlier: The earlier question.
+        question: The later one.
+    """
+    text = unicodedata.normalize("NFKC", question[:_LONGEST])
+    if _PRONOUN.search(text):
+        return kept
+    named = _NUMBERED.findall(text)
+    forms = {_DIGIT.sub("0", each) for each in named}
+
+    def code_kept(code: re.Match[str]) -> str:
+        return code[0] if code[0] in named or _DIGIT.sub("0", code[0]) not in forms else " "
+
+    left = _NUMBERED.sub(code_kept, kept)
+    own = [each for each in _CONTENT.findall(_without_asking(_THAT.sub(" ", text))) if not _is_empty(each)]
+    beside = _compounded_otherwise(earlier, own)
+    words = list(_CONTENT.finditer(left))
+    replaced = [
+        word.span()
+        for word in words
+        if word[0].casefold() in beside or any(_have_part_in_common(word[0], other) for other in own)
+    ]
+    if replaced and len(words) > 1 and (replaced[-1] == words[-1].span() or not _THAT.search(text)):
+        start, end = replaced[-1]
+        left = f"{left[:start]} {left[end:]}"
+    return kept if left == kept else one_line(_LEFT_PARTICLE.sub(" ", left))
+
+
+def _compounded_otherwise(text: str, others: Sequence[str]) -> set[str]:
+    """English words of a text, folded, that begin or end a compound in which other words have another one."""
+    pairs = [(first.casefold(), head.casefold()) for first, head in pairwise(others)]
+    firsts, heads = {first for first, _ in pairs}, {head for _, head in pairs}
+    compounds = _compounds(text)
+    found = {run[0] for run in compounds if run[1] in heads} | {run[-1] for run in compounds if run[-2] in firsts}
+    return found.difference(each.casefold() for each in others)
+
+
+def _compounds(text: str) -> list[list[str]]:
+    """English words that stand together, folded, with nothing between that only holds a sentence together."""
+    runs: list[list[str]] = [[]]
+    for word in _WORD_OR_SIGN.findall(text):
+        if word[0].isalnum() and not _is_empty(word):
+            runs[-1].append(word.casefold())
+        else:
+            runs.append([])
+    return [run for run in runs if len(run) > 1]
+
+
+def _have_part_in_common(word: str, other: str) -> bool:
+    """Whether two Japanese compounds, neither of them a part of the other, begin or end alike."""
+    if word in other or other in word:
+        return False
+    return any(
+        _PART.match("".join(each for each, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        for pairs in (zip(word, other, strict=False), zip(reversed(word), reversed(other), strict=False))
+    )
 
 
 def _stands_for_earlier(text: str, found: re.Match[str]) -> bool:
