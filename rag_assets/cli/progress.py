@@ -65,6 +65,8 @@ class _Work:
         total: Units in all; 0 where nobody knows.
         first: Units that were done when it was first heard of, which say nothing of the rate.
         heard: Whether it ever reported.
+        counted: When the number of units done grew last.
+        counts: How often it grew.
     """
 
     name: str
@@ -73,10 +75,16 @@ class _Work:
     total: int = 0
     first: int = 0
     heard: bool = False
+    counted: float = 0.0
+    counts: int = 0
+
+    def told_at(self, now: float) -> float:
+        """When it was as far as is known: at the last count, or later where the next is overdue."""
+        return max(self.counted, now - (self.counted - self.begun) / max(1, self.counts)) if self.counts else now
 
     def rate(self, now: float) -> float:
         """Units a second so far; 0 where none was done."""
-        return (self.done - self.first) / max(now - self.begun, 1e-3)
+        return (self.done - self.first) / max(self.told_at(now) - self.begun, 1e-3)
 
     def fraction(self) -> float:
         """Share that is done; 0 where nobody knows."""
@@ -95,7 +103,8 @@ class _Work:
             if rate:
                 parts.append(f"{_number(rate)}/s")
             if rate and self.done < self.total:
-                parts.append(f"about {_clock((self.total - self.done) / rate)} left")
+                left = (self.total - self.done) / rate - (now - self.told_at(now))
+                parts.append(f"about {_clock(max(0.0, left))} left")
         return ", ".join([*parts, _clock(now - self.begun)])
 
 
@@ -125,23 +134,29 @@ class _Run:
             done += self._share(self.step) * share_of_step
         return done / max(1, sum(map(self._share, self.steps)))
 
-    def describe(self, now: float, share_of_step: float | None) -> str:
+    def describe(self, now: float, work: _Work | None) -> str:
         """Its state in words.
 
         A step of which nobody knows how far it is is taken to last as long, beside those before it, as it usually
         does. Once it has lasted longer, nobody knows what is left, and nothing is said of it.
+
+        Args:
+            now: The time.
+            work: What is under way in the step that began last, or None.
         """
-        number, seconds = min(len(self.finished) + 1, len(self.steps)), now - self.begun
-        text = f"step {number} of {len(self.steps)}, {_clock(seconds)}"
-        fraction = self.fraction(share_of_step or 0.0)
+        number = min(len(self.finished) + 1, len(self.steps))
+        text = f"step {number} of {len(self.steps)}, {_clock(now - self.begun)}"
+        if work is not None and not work.tells_time():
+            work = None
+        fraction = self.fraction(work.fraction() if work is not None else 0.0)
         if fraction < _ESTIMATED_FROM:
             return text
-        if share_of_step is None and self.step not in self.finished:
-            seconds = self.step_begun - self.begun
-            usual = seconds * (self.fraction(1.0) - fraction) / fraction
-            left = seconds * (1 - fraction) / fraction - (now - self.step_begun)
-            return text if now - self.step_begun > usual else f"{text}, about {_clock(left)} left in all"
-        return f"{text}, about {_clock(seconds * (1 - fraction) / fraction)} left in all"
+        guesses = work is None and self.step not in self.finished
+        told_at = work.told_at(now) if work is not None else self.step_begun if guesses else now
+        whole = (told_at - self.begun) / fraction
+        if guesses and now - told_at > whole * (self.fraction(1.0) - fraction):
+            return text
+        return f"{text}, about {_clock(max(0.0, self.begun + whole - now))} left in all"
 
     def _share(self, step: str) -> int:
         factor = _ASKING_FACTOR if self.asks_model and step in _ASKING_STEPS else 1
@@ -223,8 +238,7 @@ class ProgressDisplay:
             if work is not None:
                 lines.append((work.describe(now), share))
             if self._run is not None:
-                known = share if work is not None and work.tells_time() else None
-                lines.append((self._run.describe(now, known), self._run.fraction(share)))
+                lines.append((self._run.describe(now, work), self._run.fraction(share)))
             return lines
 
     def _reporter(self, work: _Work) -> Callable[[int, int], None]:
@@ -232,6 +246,8 @@ class ProgressDisplay:
             with self._lock:
                 if not work.heard:
                     work.heard, work.first = True, done
+                elif done > work.done:
+                    work.counted, work.counts = time.monotonic(), work.counts + 1
                 work.done, work.total = done, total
 
         return report

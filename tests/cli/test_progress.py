@@ -143,6 +143,24 @@ def test_what_is_left_never_grows_while_nobody_knows_how_far_a_step_is(clock: Cl
     assert left() == "1:38 left in all"
 
 
+def test_what_is_left_falls_between_two_counts_and_grows_only_where_the_next_is_overdue(clock: Clock) -> None:
+    display = ProgressDisplay(lambda _line: None, announce=False)
+    display.begin_run(["parse", "index_chunks"])  # which take 150 and 340 usually
+    display.begin_step("parse")
+    clock.now += 15
+    display.end_step("parse")
+    display.begin_step("index_chunks")
+    report = display.step("embed chunks")
+    report(0, 100)
+    clock.now += 10
+    report(20, 100)
+    told = []
+    for _ in range(5):
+        told.append([text.rpartition(", about ")[2].partition(" left")[0] for text, _ in display.describe(clock.now)])
+        clock.now += 5
+    assert told == [["0:40", "0:31"], ["0:35", "0:26"], ["0:30", "0:21"], ["0:50", "0:27"], ["1:10", "0:34"]]
+
+
 def test_what_was_done_before_does_not_count_for_the_rate(clock: Clock) -> None:
     display = ProgressDisplay(lambda _line: None, announce=False)
     report = display.phase("embed chunks")
