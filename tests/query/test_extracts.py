@@ -1448,3 +1448,9 @@ def test_what_gives_one_may(question: str, text: str) -> None:
 def test_the_series_of_a_named_part_need_not_stand_there() -> None:
     text = "電圧 | マーキング | 型番 | マーキング | 型番\n3.1V | DM | BD4831 | FM | BD4931"
     assert extracts([Ask("BD49シリーズで、BD4931のマーキングは何ですか")], [source(text)])[1]
+
+
+@pytest.mark.parametrize(("year", "answers"), [("2014", True), ("2015", False)])
+def test_a_year_stands_in_the_date_of_a_name_of_a_file(year: str, *, answers: bool) -> None:
+    passage = replace(source("公開範囲の優先度は10とする。"), document_id="要件検討_20141221.xlsx")
+    assert extracts([Ask(f"{year}年の要件検討で、公開範囲の優先度は？")], [passage])[1] == answers

@@ -128,6 +128,7 @@ _WHICH_ASKED = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
+_WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
 _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
@@ -579,7 +580,7 @@ def _sureness(
     held = best.named.union(_terms(best.source.beginning), *(each.own | each.above for each in passage))
     held |= {term.lstrip("0") for term in held if term.isdecimal()}
     identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
-    path = unicodedata.normalize("NFKC", best.source.document_id).lower()
+    path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
     lacking = [
         term for term in identifiers if not any(name in held or _stands_within(name, path) for name in _names_of(term))
     ]
