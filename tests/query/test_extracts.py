@@ -1450,6 +1450,13 @@ def test_the_series_of_a_named_part_need_not_stand_there() -> None:
     assert extracts([Ask("BD49シリーズで、BD4931のマーキングは何ですか")], [source(text)])[1]
 
 
+def test_the_code_of_the_question_before_is_not_that_of_a_follow_up_with_its_own() -> None:
+    rows = ["コード | 説明", "211 | 住宅用地", "212 | 商業用地", "213 | 工業用地"]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    (first, *_), _ = extracts([Ask("213は？", "コード 212 説明")], [source("\n".join(rows))], blocks)
+    assert first.text == "コード: 213 | 説明: 工業用地"
+
+
 @pytest.mark.parametrize(("year", "answers"), [("2014", True), ("2015", False)])
 def test_a_year_stands_in_the_date_of_a_name_of_a_file(year: str, *, answers: bool) -> None:
     passage = replace(source("公開範囲の優先度は10とする。"), document_id="要件検討_20141221.xlsx")

@@ -21,7 +21,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import PurePath
 
@@ -164,16 +163,14 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class _WeightedQuestion:
-    """A question, with the weights of its terms, which sum to 1."""
+    """A question, with the weights of its terms, which sum to 1, and the numbers that name something; one that has no
+    number itself means those that it refers back to.
+    """
 
     text: str
     weights: Mapping[str, float]
     wanted: AnswerTraits
-
-    @cached_property
-    def codes(self) -> frozenset[str]:
-        """Numbers that name something."""
-        return codes_named(self.text)
+    codes: frozenset[str]
 
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
@@ -342,9 +339,9 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
     wanted = AnswerTraits.of(question, ask.earlier)
-    return _WeightedQuestion(
-        f"{question} {ask.context}".strip(), {term: weight / total for term, weight in weights.items()}, wanted
-    )
+    text = f"{question} {ask.context}".strip()
+    codes = codes_named(question if NUMBERED.search(question) else text)
+    return _WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, wanted, codes)
 
 
 def _ranked(
