@@ -413,10 +413,10 @@ class Asking:
         """Passages, each first one of a page with tables followed by those of it that hold rows which the question
         names, and were not found.
         """
-        if self.stored is None:
-            return tuple(hits)
         first = {hit.page_id: hit for hit in reversed(hits) if hit.page_id and _CELL in hit.text}
         pages = sorted(first.values(), key=lambda hit: hit.rank)[:_PAGES_OF_ROWS]
+        if self.stored is None or not pages:
+            return tuple(hits)
         documents, numbers = ({getattr(hit, name) for hit in pages} for name in ("document_id", "page_number"))
         of_pages = pc.field("page_number").isin(sorted(numbers))
         texts: dict[str, dict[str, str]] = {hit.page_id: {} for hit in pages}
