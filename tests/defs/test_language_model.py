@@ -243,7 +243,7 @@ def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_
         RAG_ENRICHMENT__QUESTIONS_MOST="1",
         RAG_LANGUAGE_MODEL__REPEAT_RUNS="1",  # what the model cannot do it cannot do in the second run either
     )
-    code, output = call(folder, environment, "plan", "--json")
+    code, output = call(folder, environment | {"RAG_SOURCES": f"specs={folder / 'specs'}"}, "plan", "--json")
     assert code == 0, output
     code, output = index(folder, environment)
     assert code == 0, output
