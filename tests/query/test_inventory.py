@@ -427,7 +427,7 @@ def test_what_documents_say_of_reading_errors_is_found(unread: KnowledgeBase) ->
         (Filters(document=("files/契約/",)), 1, 2),
         (Filters(document=("*.xlsx",)), 2, 3),
         (Filters(modified_from=datetime(2000, 1, 1, tzinfo=UTC)), 4, 7),
-        (Filters(modified_before=datetime(2000, 1, 1, tzinfo=UTC)), 0, 0),
+        (Filters(modified_before=datetime(2100, 1, 1, tzinfo=UTC)), 4, 7),
         (Filters(language=("ja",)), 0, 2),
         (Filters(page_name=("明細",)), 0, 1),
     ],
