@@ -457,7 +457,7 @@ def test_pages_and_files_that_are_gone_are_told_apart(tmp_path: Path) -> None:
     of = {each: {"document_id": each, "shard": shard_of(each)} for each in names}
     status = dict(zip(names, ("parsed", "unreadable", "failed"), strict=True))
     documents = [record(DOCUMENTS, **of[each], folder="s", format="pdf", status=status[each]) for each in names]
-    failures = [(names[0], page, "no_text") for page in range(1, 9)]
+    failures: list[tuple[str, int | None, str]] = [(names[0], page, "no_text") for page in range(1, 9)]
     failures += [(names[0], 9, "malformed"), (names[1], None, "unreadable"), (names[2], None, "future_cause")]
     rows = [
         record(PARSE_FAILURES, **of[each], failure_index=at, page_number=page, cause=cause)

@@ -586,7 +586,13 @@ def test_what_a_model_wrote_is_said_where_a_passage_holds_it(tmp_path: Path) -> 
 
 
 def test_a_document_that_could_not_be_read_has_no_overview(tmp_path: Path) -> None:
-    row = {"document_id": "s/a_b.pdf", "folder": "s", "format": "pdf", "status": "failed", "title": "a_b"}
+    row: dict[str, object] = {
+        "document_id": "s/a_b.pdf",
+        "folder": "s",
+        "format": "pdf",
+        "status": "failed",
+        "title": "a_b",
+    }
     failure = {"document_id": row["document_id"], "failure_index": 0, "cause": "encrypted"}
     stored = lake_of(tmp_path, {DOCUMENTS: [row], PARSE_FAILURES: [failure]})
     named = named_document("a_b.pdfの概要を教えて", stored, None)
