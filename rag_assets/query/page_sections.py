@@ -24,8 +24,8 @@ _ITEM = "list_item"
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
-_FEW_ROWS = 3
-_LEAD_CHARS = 3
+_FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
+_LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -120,8 +120,8 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
     Returns:
         Keys, of the row with most such cells first; as many as may tell one thing.
     """
-    folded = fold_name(question)
-    codes = codes_named(question)
+    folded, codes = fold_name(question), codes_named(question)
+    lowered = unicodedata.normalize("NFKC", question).casefold()
 
     @cache
     def is_asked(cell: str) -> bool:
@@ -130,7 +130,6 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
             return value.lstrip("0") in codes
         return value.casefold()[:_LEAD_CHARS] in lowered and is_named(folded, fold_name(value))
 
-    lowered = unicodedata.normalize("NFKC", question).casefold()
     rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
     for key, text in passages.items():
         for line in unicodedata.normalize("NFKC", text).splitlines():

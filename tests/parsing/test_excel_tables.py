@@ -878,13 +878,16 @@ def test_years_in_a_coloured_row_of_other_columns_begin_another_table() -> None:
 ROWS: list[tuple[object, ...]] = [(120 + number, 250 + number) for number in range(6)]
 
 
-def test_names_of_rows_beside_an_open_table_are_its_first_column() -> None:
+@pytest.mark.parametrize("below", [None, "（注）外国人を含む。", "資料：住民基本台帳人口移動報告"])
+def test_names_of_rows_beside_an_open_table_are_its_first_column(below: str | None) -> None:
     def fill(sheet: Worksheet) -> None:
+        sheet["A8"] = below
         write(sheet, [(None,), *((name,) for name in ["北海道", "青森県", "岩手県", "宮城県", "秋田県", "山形県"])])
         write(sheet, [("転入者数", "転出者数"), *ROWS], left=2, lined=True)
 
-    (table,) = blocks_of(fill)
+    table, *notes = blocks_of(fill)
     assert (table.header_row_count, table.rows[1].cells) == (1, ("北海道", "120", "250"))
+    assert [each.text for each in notes] == [text for text in [below] if text]
 
 
 def test_a_named_column_without_lines_right_of_a_table_is_of_it_with_empty_cells() -> None:

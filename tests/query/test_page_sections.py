@@ -123,6 +123,7 @@ _ROWS = {
         ("What is the status of CMRRA?", ["0"]),
         ("JASRACのコードと注記", ["0", "2"]),
         ("88人の団体はどれ", []),
+        ("What came of the casino 88?", []),
         ("団体は何", []),
     ],
 )

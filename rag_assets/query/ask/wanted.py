@@ -108,7 +108,7 @@ QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[�
 _LEAST_LABEL = 2  # characters
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
-    r"(?:コード|番号|番|ID|No|code|number)(?:が|は|の|is|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
+    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
 _AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")

@@ -47,6 +47,7 @@ _NUMBERED = re.compile(
 _MARKED = re.compile(r"[■□●◆◇▼▽★【＜〈《]")
 _LISTED = re.compile(rf"(?:[・※*•]|[-‐–][\s　]|[①-⑳]|[（(]?[0-9{ITEM_LETTERS}]{{1,2}}[)）.．](?!\d))[\s　]*\S")
 _VERSION = re.compile(r"(?:第|ver|version|rev)?[\s.]*[\d.．]+\s*版?$", re.IGNORECASE)
+_NOTES = ("※", "*", "注", "（注", "(注")
 _SENTENCE_END = ("。", "．", "、", "，", ":", "：", ";")
 _HEADING_CHARS = 60
 
@@ -175,15 +176,17 @@ def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Bo
     tops = sorted({box.area.top for box in boxes if box.text})
     area = Area.around(box.area for box in boxes)
     width = len({box.area.left for box in boxes if box.text})
-    near = [box for row in range(area.top, area.bottom + 2) for box in free.get(row, ())]
+    near = [box for row in range(area.top, area.bottom + 1) for box in free.get(row, ())]
     added: list[Box] = []
     for step in (-1, 1):
         end, beside = area.left if step < 0 else area.right, []
         while column := [box for box in near if (box.area.right if step < 0 else box.area.left) == end + step]:
-            if not _goes_along(column, tops, area.bottom, is_right=step > 0):
+            around = Area.around(box.area for box in column)
+            below = [box.text for box in free.get(area.bottom + 1, ()) if box.area.left == around.left]
+            goes_on = around.bottom > area.bottom or any(_is_more_of(text, column) for text in below)
+            if goes_on or not _goes_along(column, tops, is_right=step > 0):
                 break
             beside.append(column)
-            around = Area.around(box.area for box in column)
             end = around.left if step < 0 else around.right
         if len(beside) <= width:
             added += [box for column in beside for box in column]
@@ -192,17 +195,20 @@ def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Bo
     return added
 
 
-def _goes_along(column: Sequence[Box], tops: Sequence[int], bottom: int, *, is_right: bool) -> bool:
-    """Whether texts of a column stand in most rows of a table and not below it; right of the table in fewer where one
-    above them names it, and not where all are the same sign, which says nothing of a row.
+def _goes_along(column: Sequence[Box], tops: Sequence[int], *, is_right: bool) -> bool:
+    """Whether texts of a column stand in most rows of a table; right of the table in fewer where one above them names
+    it, and not where all are the same sign, which says nothing of a row.
     """
     rows = {row for box in column for row in range(box.area.top, box.area.bottom + 1)}
     named = is_right and any(box.area.top == tops[0] and is_name(box.text) for box in column)
-    if len(tops) < _LEAST_ROWS or max(rows) > bottom:
-        return False
-    if is_right and not named and len({box.text for box in column}) == 1:
+    if len(tops) < _LEAST_ROWS or (is_right and not named and len({box.text for box in column}) == 1):
         return False
     return len(rows.intersection(tops)) >= (_NAMED if named else _ALIGNED) * len(tops)
+
+
+def _is_more_of(text: str, column: Sequence[Box]) -> bool:
+    """Whether a text below a column may be one more of its texts: no note, and no longer than they are."""
+    return not text.startswith(_NOTES) and len(text) <= max(len(box.text) for box in column)
 
 
 def _marks_beside(table: Area, free: dict[int, list[Box]]) -> list[Box]:
@@ -256,7 +262,8 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             block = _title_block(part.pop(0))
             blocks.append(block)
             title = (*title, block.text) if block.kind is BlockKind.CAPTION else title
-        is_named = figure_rows(part) is not None
+        named = figure_rows(part)
+        is_named = named is not None and named[0] == 0
         if above := 0 if is_named else count_rows_above(part):
             form = table_block(part[:above])
             blocks.extend([] if form is None else [form])
@@ -611,7 +618,7 @@ def _line_block(kind: BlockKind, boxes: Sequence[Box]) -> Block:
 
 
 def _is_note(band: Band) -> bool:
-    return len(band.starting) == 1 and band.starting[0].text.startswith(("※", "*", "注", "（注", "(注"))
+    return len(band.starting) == 1 and band.starting[0].text.startswith(_NOTES)
 
 
 def _is_table(bands: list[Band]) -> bool:
