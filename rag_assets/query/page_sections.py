@@ -107,7 +107,9 @@ def standing_together(
         fits = sum(len(line) + 1 for line in lines) <= most_chars
         if len(lines) >= _LEAST_LINES and fits and _hold(lines, said):
             return lines
-    return ()
+    lines = _outline(blocks, place)
+    fits = sum(len(line) + 1 for line in lines) <= most_chars
+    return lines if fits and len(lines) > _LEAST_LINES and _hold(lines, said[:2]) else ()
 
 
 def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
@@ -194,6 +196,16 @@ def _section(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:
     while last < len(blocks) and blocks[last].path[: len(path)] == path:
         last += 1
     return first, last
+
+
+def _outline(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:
+    """The heading that a block is, and those directly below it; none of other text."""
+    if blocks[place].kind != _HEADING:
+        return ()
+    path = blocks[place].path
+    first, last = _section(blocks, place)
+    inner = (each for each in blocks[first + 1 : last] if each.kind == _HEADING and each.path[:-1] == path)
+    return (*blocks[place].lines, *(line for each in inner for line in each.lines))
 
 
 def _group(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:

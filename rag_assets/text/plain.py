@@ -36,7 +36,8 @@ _ANNOUNCES = re.compile(
 )
 _ASKS = re.compile(r"(?:[?？]|(?:です|ます|でしょう|ません|でした|ました)か。?|教えて(?:ください|下さい)。?)$")
 _POINTS = re.compile(
-    r"(?:以下の|下記の?|次の)(?:\w|\s\d)|(?:以下|下記|次)に(?:掲げ|挙げ|定め|規定|示|よ)|\b(?:the following|these) \w",
+    r"(?:以下の|下記の?|(?<![週日月年隔逐漸順])次の)(?:\w|\s\d)|(?:以下|下記|次)に(?:掲げ|挙げ|定め|規定|示|よ)"
+    r"|\b(?:the following|these) \w",
     re.IGNORECASE,
 )
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -73,12 +73,13 @@ from rag_assets.query.ask.report_references import cited_sentences, passages_of,
 from rag_assets.query.ask.row_sentences import told_rows
 from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.statements import heading_above, statements
-from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, TableOfPage, are_sample
+from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming
 from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.rows_sharing import rows_sharing
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import Ask, parts_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
@@ -332,6 +333,17 @@ class Asking:
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
         if not selection.is_proved_by(each["text"] for each in passages):
             return None
+        return self._told(retrieval, selection, passages, trace, began)
+
+    def _told(
+        self,
+        retrieval: Retrieval,
+        selection: Selection,
+        passages: Sequence[Mapping[str, Any]],
+        trace: TraceRecorder,
+        began: float,
+    ) -> _AnswerParts | None:
+        """Rows selected from a table, with the passages of its page that hold them; None where one is in none."""
         sentences, ids = told_rows(selection, passages, retrieval.language)
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
         rows = self.indexes.chunks.having(ids, where, trace)
@@ -388,15 +400,39 @@ class Asking:
         asks = asks or [Ask(retrieval.question, context, earlier=earlier)]
         blocks_of = self._blocks(sources)
         try:
-            sentences, answers = extracts(asks, sources, self.scorer, blocks_of)
+            sentences, answers, row = extracts(asks, sources, self.scorer, blocks_of)
         except ModelError as error:
             _warn_once(str(error))
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
-            sentences, answers = extracts(asks, sources, blocks_of=blocks_of)
+            sentences, answers, row = extracts(asks, sources, blocks_of=blocks_of)
         trace.add("quote", began, len(sentences))
+        if answers and row:
+            first = sentences[0].citations[0].number
+            source = next(each for each in sources if each.number == first)
+            if (sharing := self._sharing(retrieval, row, source, trace)) is not None:
+                return sharing
         said, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
         return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
+
+    def _sharing(
+        self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
+    ) -> _AnswerParts | None:
+        """The rows of the table of a row that share with it what the question names; None where no others do."""
+        if self.stored is None or not row:
+            return None
+        began = time.perf_counter()
+        documents, of_page = [source.document_id], pc.field("page_number") == source.page_number
+        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
+        is_short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
+        place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, str(source.citation))
+        tables = [table for each in blocks.filter(is_short).to_pylist() if (table := TableOfPage.of(each, place))]
+        is_of_sheet = source.citation.cell_range is not None  # which no page ends
+        selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
+        if selection is None:
+            return None
+        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
+        return self._told(retrieval, selection, passages, trace, began)
 
     def _blocks(self, sources: Sequence[Source]) -> PageBlocks:
         """The parts of the pages of passages; none where the stored tables are not at hand."""

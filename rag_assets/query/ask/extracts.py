@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import PurePath
+from typing import NamedTuple
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
@@ -43,7 +44,7 @@ from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
-from rag_assets.text.plain import asks, one_line, squeezed
+from rag_assets.text.plain import announces, asks, one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
@@ -69,8 +70,6 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
     StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
 }
-_ROWS_CHARS = 900  # of all rows that hold one code
-_LEAST_ROWS = 3
 _ROW_CHARS = 200
 _ROW_OF_SEVERAL_CHARS = 500
 _ASKED_AGAIN = 0.4  # of the terms of a question in a cell
@@ -146,6 +145,20 @@ _NO_TITLE = re.compile(r" \| |[。.:]$")
 _CELL = " | "
 
 
+class Extracts(NamedTuple):
+    """What sources state that answers a question.
+
+    Attributes:
+        sentences: Statements, part by part, the best first.
+        answers: Whether they may answer: not where they are only near to the question.
+        row: The cells of the first one, where it is a row of a table that a whole question asks for.
+    """
+
+    sentences: tuple[Sentence, ...]
+    answers: bool
+    row: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class _Candidate:
     """A statement of a source, with its terms, those it stands under, and those of title and place; where it was read
@@ -211,7 +224,7 @@ def extracts(
     sources: Sequence[Source],
     scorer: AnswerScorer | None = None,
     blocks_of: PageBlocks = lambda *_: (),
-) -> tuple[tuple[Sentence, ...], bool]:
+) -> Extracts:
     """What the sources state that answers a question.
 
     Args:
@@ -219,10 +232,6 @@ def extracts(
         sources: Passages.
         scorer: Tells how surely statements answer; None goes by words alone.
         blocks_of: What the pages of the passages consist of; nothing where that is not known.
-
-    Returns:
-        Statements, part by part, the best first, and whether they may answer: not where they are only near to the
-        question.
     """
     names = _own_names(sources)
     candidates = [
@@ -246,7 +255,6 @@ def extracts(
         of_several = max(_MOST, _MOST_OF_SEVERAL // len(asks))
         most = _MOST_NEAR if not is_sure else of_several if asked.wanted.several else _MOST
         most -= len(answers)
-        listed_rows = _rows_listed(asked, ranked[0][1], candidates) if is_sure else []
         best = _best_candidates(asked, ranked, len(asks)) or nearest
         if best and len(asks) < 2:
             first = _completed(best[0])
@@ -255,14 +263,16 @@ def extracts(
             best = _with_whole_list(asked, best, sources, blocks_of)
         if asked.wanted.several:
             best = _without_repeated(best)
-        for each in listed_rows or best[: max(0, most)]:
+        for each in best[: max(0, most)]:
             said.setdefault((each.source.document_id, _text(each.statement, asked)), (each, asked))
     documents = {document for document, _ in said}
     chosen = [each for each, _ in said.values()]
     likes = any(_is_sibling(asked, chosen[0], [each]) for each, asked in list(said.values())[1:])
     placed = len(documents) > 1 and (len(asks) > 1 or likes)
     sentences = [_sentence(each, asked, placed=placed) for each, asked in said.values()]
-    return (*stored, *sentences), min(sureness, default=0.0) >= _SURE
+    is_row = len(asks) < 2 and not stored and bool(chosen) and chosen[0].statement.kind is StatementKind.ROW
+    row = tuple(value for _, value in chosen[0].statement.cells) if is_row else ()
+    return Extracts((*stored, *sentences), min(sureness, default=0.0) >= _SURE, row)
 
 
 def quote_for(text: str, source: Source) -> str:
@@ -334,7 +344,7 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
         term: _WEIGHTS[_kind(term)] * (math.log((1 + len(candidates)) / (1 + held[term])) + _COMMON)
         for term in sorted(terms)
     }
-    of_own, of_context = (sum(weights[term] for term in part) for part in (own, terms - own))
+    of_own, of_context = (math.fsum(weights[term] for term in part) for part in (own, terms - own))
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
@@ -439,32 +449,6 @@ def _repeats(candidate: _Candidate, said: _Candidate, *, several: bool) -> bool:
     return alike or (not several and other.text in own.text)
 
 
-def _rows_listed(asked: _WeightedQuestion, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
-    codes = {term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER} & best.own
-    headers = [header for header, _ in best.statement.cells]
-    if not asked.wanted.several or not codes or not any(headers):
-        return []
-    rows = [
-        each
-        for each in candidates
-        if each.source.page_id == best.source.page_id
-        and codes <= each.own
-        and [header for header, _ in each.statement.cells] == headers
-    ]
-    rows = list({(each.statement.group, each.statement.text): each for each in rows}.values())
-    if len(rows) < _LEAST_ROWS:
-        return []
-    columns = list(zip(*(each.statement.cells for each in rows), strict=True))
-    telling = [place for place, column in enumerate(columns) if len({value for _, value in column}) > 1]
-    told = [
-        replace(each, statement=replace(each.statement, cells=tuple(each.statement.cells[place] for place in telling)))
-        for each in rows
-    ]
-    lengths = accumulate(len(_text(each.statement, asked)) for each in told)
-    return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
-
-
 def _completed(candidate: _Candidate) -> _Candidate:
     """A short sentence with the one after it, in which what it says is often told."""
     statement = candidate.statement
@@ -494,7 +478,8 @@ def _is_of_list(asked: _WeightedQuestion, best: Statement) -> bool:
     question names, or it is a list, and no figure is asked for.
     """
     is_named = asked.keyed(best) or any(value.isdecimal() and value in asked.weights for _, value in best.cells)
-    return (asked.wanted.several and not is_named) or (best.kind is StatementKind.LIST and not asked.wanted.measured)
+    is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
+    return (asked.wanted.several and not is_named) or (is_lead and not asked.wanted.measured)
 
 
 def _with_whole_list(
@@ -730,14 +715,16 @@ def _cell_shares(asked: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> 
     headers, values = ([_terms(cell[part]) for cell in cells] for part in (0, 1))
     wanted = asked.weights.keys() - frozenset[str]().union(*values)
     weights = {term: _WEIGHTS[_kind(term)] for term in wanted}
-    total = sum(weights.values()) or 1.0
+    total = math.fsum(weights.values()) or 1.0
     columns = Counter(term for header in headers for term in header)
     shares = []
     for (label, value), header, held in zip(cells, headers, values, strict=True):
-        is_asked = asked.wanted.is_asked(label) or (
-            asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value))
+        is_asked = (
+            asked.wanted.is_asked(label)
+            or asked.wanted.is_of_kind(value)
+            or (asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value)))
         )
-        named = sum(weights[term] / columns[term] for term in header & wanted) / total
+        named = math.fsum(weights[term] / columns[term] for term in header & wanted) / total
         shares.append(asked.share(header) + asked.share(held) + named + bool(is_asked))
     return shares
 

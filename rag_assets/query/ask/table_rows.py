@@ -99,7 +99,7 @@ _DAY = re.compile(r"(?:19|20)\d\d(?:[-/.]|年)\d{1,2}(?:(?:[-/.]|月)\d{1,2}日?
 _BETWEEN = ("", "が", "は", "の", "に", " ")  # the name of a column and its value
 _JOINING = re.compile(r"\s*(?:と|や|か|、|,|・|/|または|及び|および|and|or)+\s*")
 _JOINED = re.compile(r"[かとやも/・、]|または|\bor\b|\band\b")
-_VERB = "し|す[るれ]|さ[れせ]|でき"  # behind its stem
+VERB = "し|す[るれ]|さ[れせ]|でき"  # behind its stem
 _RUN = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[{HIRAGANA}]+|[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
 _PARTICLES = re.compile(
     "(?:いくら|いくつ|なに|なん|いつ|だれ|どこ|の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|でしょうか|なっている|なっています"
@@ -329,7 +329,7 @@ class RowsAsked:
             named.setdefault(place, []).append(value)
             is_sure = is_sure and not (
                 len({tuple(row[place] for row in table.rows) for place in places}) > 1
-                or any(_holds(other, word) for other in others)  # a cell of several values, or with a note
+                or any(holds_word(other, word) for other in others)  # a cell of several values, or with a note
                 or (word in names and value not in behind)  # which may mean all rows
                 or any(self._is_said_of_another(each, place, table.keys) for each in {word, *dates})
             )
@@ -395,7 +395,7 @@ class RowsAsked:
                 fits = _PARTICLES.fullmatch(run) is not None
             elif re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", run):
                 is_known = run in known or (len(run) > 1 and any(key.startswith(run) for key in telling))
-                fits = run in _HARMLESS or (is_known and not re.search(rf"{run}(?:{_VERB})", text))
+                fits = run in _HARMLESS or (is_known and not re.search(rf"{run}(?:{VERB})", text))
             else:
                 fits = run in tokens or run.removesuffix("s") in tokens
             if not fits:
@@ -474,7 +474,7 @@ class RowsAsked:
             return None
         beside = zip(table.rows, table.rows[1:], strict=False)
         is_merged = any(one[place] == two[place] and one in rows and two in rows for one, two in beside)
-        totals = [] if terms else [total[0] for row in table.totals if (total := _measure(row[place]))]
+        totals = [] if terms else [total[0] for row in table.totals if (total := measure(row[place]))]
         if (totals and measured[0] != max(totals)) or (is_merged and terms):
             return None
         is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
@@ -534,14 +534,14 @@ def _has_amounts(table: TableOfPage) -> bool:
     )
 
 
-def _holds(text: str, word: str) -> bool:
+def holds_word(text: str, word: str) -> bool:
     """Whether a text has a word of its own, of one character, too."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _is_verb(text: str, word: str) -> bool:
     """Whether a word is the stem of a verb where it stands in a text, as in `更新した`."""
-    return re.match(_VERB, text[text.find(word) + len(word) :]) is not None
+    return re.match(VERB, text[text.find(word) + len(word) :]) is not None
 
 
 def _texts_between(text: str, words: Iterable[str]) -> list[str]:
@@ -554,7 +554,7 @@ def _are_joined(text: str, words: Iterable[str]) -> bool:
     return all(map(_JOINING.fullmatch, _texts_between(text, words)))
 
 
-def _measure(cell: str) -> tuple[Decimal, str] | None:
+def measure(cell: str) -> tuple[Decimal, str] | None:
     """A figure and its unit, or a date as one; None of any other text."""
     text = unicodedata.normalize("NFKC", cell).strip()
     if _DAY.fullmatch(text):
@@ -574,7 +574,7 @@ def _day(text: str) -> tuple[int, ...]:
 
 def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
     """The sum of figures with one unit; None where they have several, or are no figures."""
-    known = [measure for cell in cells if (measure := _measure(cell)) is not None]
+    known = [figure for cell in cells if (figure := measure(cell)) is not None]
     units = {unit for _, unit in known}
     if len(known) < len(cells) or len(units) != 1 or "date" in units:
         return None
@@ -599,7 +599,7 @@ def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: in
 
 def _measured(rows: Sequence[tuple[str, ...]], place: int) -> bool:
     """Whether a column has figures."""
-    return any(_measure(row[place]) for row in rows)
+    return any(measure(row[place]) for row in rows)
 
 
 def _best(
@@ -610,7 +610,7 @@ def _best(
 ) -> list[tuple[str, ...]]:
     """The rows with the most or least of a column; none where its cells are no figures of one unit, or no dates."""
     filled = [row for row in rows if not NOTHING.fullmatch(row[place])]
-    values = [_measure(row[place]) for row in filled]
+    values = [measure(row[place]) for row in filled]
     known = [value for value in values if value is not None]
     units = {unit for _, unit in known}
     if len(known) < 2 or len(known) < len(values) or len(units) > 1 or (is_of_time and units != {"date"}):
@@ -622,12 +622,12 @@ def _best(
 def _is_lone_figure(row: Sequence[str]) -> bool:
     """Whether a row holds nothing but a figure: a running number of an empty line, or a total without a name."""
     filled = set(filter(None, row))
-    return len(filled) == 1 and "" in row and _measure(*filled) is not None
+    return len(filled) == 1 and "" in row and measure(*filled) is not None
 
 
 def _is_note(row: Sequence[str]) -> bool:
     """Whether one text stands in all cells of a row, as a note or the name of a part that is merged across it."""
-    return len(row) >= _LEAST_ACROSS and len(set(row)) == 1 and _measure(row[0]) is None
+    return len(row) >= _LEAST_ACROSS and len(set(row)) == 1 and measure(row[0]) is None
 
 
 def _sums(row: Sequence[str]) -> bool | None:
@@ -641,10 +641,10 @@ def _sums(row: Sequence[str]) -> bool | None:
     place = tax if place is None else place
     if place is None:
         return False
-    behind = [cell for cell in row[place:] if not (NOTHING.fullmatch(cell) or cell == row[place] or _measure(cell))]
+    behind = [cell for cell in row[place:] if not (NOTHING.fullmatch(cell) or cell == row[place] or measure(cell))]
     if not behind:
         return (None if "" in row else False) if is_keyed else True
-    return None if "" in row and any(map(_measure, row)) else False
+    return None if "" in row and any(map(measure, row)) else False
 
 
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:

@@ -55,7 +55,8 @@ _SEVERAL_ASKED = re.compile(
     r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
     r"(?!is\b|was\b|does\b|has\b|happens\b)\w*[^\Wsiu]s\b"
-    r"|\bwhich (?:\w+ )?\w*[^\Wsiu]s (?:are|can)\b"
+    r"|\b(?:which|what) (?:(?!is\b|was\b|does\b|has\b|happens\b)\w+ ){0,3}\w*[^\Wsiu]s"
+    r" (?:do|does|did|are|were|can|must|may|should|will|have)\b"
     r"|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )(?:list|name the)\b"
     r"|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
@@ -67,6 +68,8 @@ _LISTED_ASKED = re.compile(  # of one thing, too, which `_ONE_ASKED` tells
     r"|もの(?:は[?？。]?$|を教|$)|どんなもの"
     r"|並べて|順に(?:教え|説明|言)|一覧で[?？。]?$|必(?:須|ず).{0,12}(?:どれ|何(?![色日円人名年月時分回件個%％]))|[をに]どう区分"
     r"|ごとに.{0,12}(?:どの|何|いくら|どう|いくつ)|(?:どんな|どのような|どういう|何の)(?:種類|区分|項目|書類|費用|不備)"
+    r"|(?:どんな|どういう|どのような)(?:場合|とき)|手順を|何が(?:確認|書かれ|書いて|入って|記載|追加|出力|表示|でき)|何を(?:提出|入力|用意|準備|出)"
+    r"|(?:定義|登録|設定|用意)されている(?:値|項目|もの|区分|種類|コード|列|カラム)|(?:列名|カラム|列|項目|属性)(?:を物理名|と|の名前)|どれ(?:が|か)選べ"
     r"|(?<!の)(?:項目|書類|カラム|権限|操作|機能|クラス|ブラウザ|部品)(?:(?:は|って)(?:何(?:です|でしょ|[?？]|$)|どれ(?!を))|を(?:教え|知り))"
 )
 _ONE_ASKED = re.compile(
@@ -159,6 +162,27 @@ _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
 _BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
+_KINDS = (  # of values that are known by their form, and how they are asked for
+    (
+        re.compile(r"電話|連絡先|\b(?:tele)?phone\b|\btel\b|(?<![A-Za-z])(?:TEL|FAX)\b", re.IGNORECASE),
+        re.compile(r"(?<!\d)\+?\d{1,4}-\d{1,4}-\d{3,4}(?!\d)"),
+    ),
+    (re.compile(r"郵便番号|\b(?:postal|zip) ?code\b", re.IGNORECASE), re.compile(r"(?<![\d-])\d{3}-\d{4}(?![\d-])")),
+    (re.compile(r"URL|リンク|ホームページ|\b(?:website|web page|link)\b", re.IGNORECASE), re.compile(r"https?://")),
+    (re.compile(r"メール(?:アドレス)?|\be-?mail\b", re.IGNORECASE), re.compile(r"[^\s@]+@[^\s@]+\.[a-z]")),
+    (
+        re.compile(r"住所|所在地|場所|どこにあ|\baddress\b|\bwhere (?:is|are)\b", re.IGNORECASE),
+        re.compile(r"[都道府県市区町村郡].*[\d一二三四五六七八九十]"),
+    ),
+    (
+        re.compile(r"いくら|[料代]金|金額|価格|値段|費用|\bhow much\b|\b(?:price|cost|fee)\b", re.IGNORECASE),
+        re.compile(rf"{_MONEY.pattern}|(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?![\d.,])", re.IGNORECASE),
+    ),
+    (
+        re.compile(r"何時|(?:営業|開館|開園|受付|利用)時間|\bwhat time\b|\bhours\b", re.IGNORECASE),
+        re.compile(r"(?<!\d)\d{1,2}:\d{2}|\d時"),
+    ),
+)
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
@@ -182,6 +206,7 @@ class AnswerTraits:
         numbered: Words with figures that stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
+        forms: Of the values that are asked for, where they are known by it, as telephone numbers are.
     """
 
     several: bool
@@ -199,6 +224,7 @@ class AnswerTraits:
     numbered: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
+    forms: tuple[re.Pattern[str], ...]
 
     @classmethod
     def of(cls, question: str, earlier: str = "") -> "AnswerTraits":
@@ -225,6 +251,7 @@ class AnswerTraits:
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
             _defined(question),
+            tuple(form for asked, form in _KINDS if asked.search(text)),
         )
 
     @property
@@ -238,6 +265,11 @@ class AnswerTraits:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(each, name) for each in self.attributes)
+
+    def is_of_kind(self, value: str) -> bool:
+        """Whether a value has the form of what is asked for, as a telephone number has."""
+        text = unicodedata.normalize("NFKC", value)
+        return any(form.search(text) for form in self.forms)
 
     def defines(self, statement: Statement) -> bool:
         """Whether something is to be explained, and a statement says what it is, does or means."""

@@ -1,0 +1,258 @@
+"""Rows of a table that share with one that answers what the question names: all that are of a class, below a person, in
+a state.
+
+A passage holds a part of a table, and the best statement is one row of it. Where the question names a whole cell of
+that row (`必須`), it asks as much for the other rows with that cell, or for those without (`必須でない`); where it
+names a column of marks (`外部キーの列`), for those that have the mark; where it compares a column (`温度が0.5未満`) or
+names a time of day, for those of which that holds. Which these are, the table tells as it was read. Their number is
+said only where no other cell may mean the same, as `済（要確認）` beside `済`, and no row goes on with the one above.
+
+What stays out: which row answers (`rag_assets.query.ask.extracts`), and how many rows there are, their sum, and the one
+with the most (`rag_assets.query.ask.table_rows`).
+"""
+
+import operator
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from rag_assets.query.ask.table_rows import VERB, Selection, TableOfPage, holds_word, measure
+from rag_assets.query.ask.wanted import QUOTED, asks_for_several, codes_named, is_named
+from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
+from rag_assets.text.language import cut, is_japanese
+from rag_assets.text.plain import squeezed
+from rag_assets.text.scripts import HIRAGANA
+
+_MOST_ROWS = 40
+_SHARED_CHARS = 120  # of what all rows have
+_LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
+_CONDITIONED = re.compile(  # by what no cell tells
+    r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]"
+    r"|\b(?:not|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first|last|per|without)\b"
+)
+_NOT_SO = r"[」』\"”')）]*(?:に|で|と)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?(?:ない|なく|以外)"
+_IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
+_UNIT = r"\s?(?:[年月日時分秒個件人名回円本枚台歳%％割倍点章節条項号版行列番]|文字|桁|か月|ヶ月|種類|つ)"
+_UNITS = re.findall(r"\S+", "時間 分 秒 日 か月 円 個 件 人 名 回 本 枚 台 桁 文字 % kg km cm mm")
+_NUMBER = r"(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<unit>%|[a-z]{1,3}|[^\W\d_]{1,2}?)??"
+_COMPARED = (
+    (re.compile(rf"{_NUMBER}(?:以上|at least)"), operator.ge),
+    (re.compile(rf"{_NUMBER}(?:以下|at most)"), operator.le),
+    (re.compile(rf"{_NUMBER}(?:未満|を下回|より(?:低|小さ|少な|短|安))"), operator.lt),
+    (re.compile(rf"{_NUMBER}(?:超|を?超え|を?こえ|を上回|より(?:高|大き|多|長))"), operator.gt),
+)
+_GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
+_CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
+_WHICH = re.compile(r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|\b(?:which|what|list)\b|(?:は|って)[?？]?$")
+_MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
+_NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
+_OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
+_HAS_MARK = (
+    r"[」』]?(?:に|と|が|で)?(?:なって(?!い?ない)|設定(?!されていない)|指定|必要(?!な[いく])|付[いけ]|つい|ある|あり|持つ|要る"
+    r"|対応し(?!ていない))"
+    r"|[」』]?(?:の|な)?(?:もの|項目|列|カラム|フィールド|属性)|[」』]?(?:は|って)(?:どれ|何|なに|どの)"
+)
+
+
+@dataclass(frozen=True)
+class _Criterion:
+    """What the rows asked for have in a column: one of the values, or none of them."""
+
+    place: int
+    values: frozenset[str]
+    is_not: bool = False
+    said: str = ""  # by what the question names it, where that is not a value
+
+    def holds(self, row: Sequence[str]) -> bool:
+        return (row[self.place] in self.values) != self.is_not
+
+
+def rows_sharing(
+    question: str, row: Sequence[str], tables: Sequence[TableOfPage], *, are_whole: bool = True
+) -> Selection | None:
+    """The rows of the table of a row that share with it what the question names.
+
+    Args:
+        question: The question.
+        row: The cells of a row, as a passage has it.
+        tables: Those of its page.
+        are_whole: Whether none goes on at another page.
+
+    Returns:
+        The rows, with what tells them apart, after how many they are and what they share where that is sure; None where
+        there is one only, or the question asks for less, or by what the table does not tell.
+    """
+    for table in tables:
+        found = next((each for each in table.rows if _is_row(each, row)), None)
+        if found is not None:
+            alike = [each for each in tables if (each.keys, each.section) == (table.keys, table.section)]
+            rows = tuple(row for each in alike for row in each.rows)
+            return _sharing(question, replace(table, rows=rows), found, are_whole=are_whole)
+    return None
+
+
+def _sharing(question: str, table: TableOfPage, found: tuple[str, ...], *, are_whole: bool) -> Selection | None:
+    plain = unicodedata.normalize("NFKC", question).lower()
+    if _GRADE.search(plain):
+        return None
+    folded = fold_name(plain)
+    criteria = list(_named_cells(question, folded, table, found))
+    if not any(each.is_not for each in criteria):
+        criteria += _marks(folded, table, {each.place for each in criteria})
+    criteria += _compared(folded, table, {each.place for each in criteria})
+    criteria += _at_time(folded, table, {each.place for each in criteria})
+    named = [name for each in criteria for name in ([each.said] if each.said else map(fold_name, each.values))]
+    rest = folded
+    for value in sorted(named, key=len, reverse=True):
+        rest = re.sub(rf"{re.escape(value)}(?:{_NOT_SO})?", "\n", rest)
+    quoted = map(fold_name, QUOTED.findall(question))
+    known = (*named, *table.keys, *map(fold_name, table.names))
+    is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
+    if not criteria or not is_known or _CONDITIONED.search(rest):
+        return None
+    chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
+    asked = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named]))
+    several = asks_for_several(question)
+    held = asked & _terms(" ".join(found)) if found in chosen and not several else set()
+    rows = [each for each in chosen if held <= _terms(" ".join(each))]
+    is_less = len(rows) == len(table.rows) and not several
+    goes_on = any(_goes_on(table, each.place) for each in criteria)
+    if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(each.is_not for each in criteria)):
+        return None
+    is_whole = (
+        are_whole and len(rows) == len(chosen) and not goes_on and all(_is_clear(table, each) for each in criteria)
+    )
+    return _told(table, folded, criteria, rows, is_whole=is_whole)
+
+
+def _goes_on(table: TableOfPage, place: int) -> bool:
+    """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
+    return any(not row[place] and not row[0] for row in table.rows)
+
+
+def _is_clear(table: TableOfPage, criterion: _Criterion) -> bool:
+    """Whether no other cell of the column holds a value of it among other words."""
+    others = {row[criterion.place] for row in table.rows} - criterion.values
+    return not any(holds_word(fold_name(other), fold_name(value)) for other in others for value in criterion.values)
+
+
+def _told(
+    table: TableOfPage, folded: str, criteria: Sequence[_Criterion], rows: list[tuple[str, ...]], *, is_whole: bool
+) -> Selection | None:
+    """Rows with what tells them apart, what is asked by the name of its column, and, where their number is not said, by
+    what they were selected.
+    """
+    fixed = [each.place for each in criteria]
+    telling = {place for place in range(len(table.columns)) if len({each[place] for each in rows}) > 1}
+    telling -= {each.place for each in criteria if not each.is_not and len(each.values) == 1}
+    asked = {place for place, key in enumerate(table.keys) if key and place not in fixed and is_named(folded, key)}
+    rows = [each for each in rows if any(each[place] for place in telling | asked)]
+    if len(rows) < 2:
+        return None
+    places = sorted(telling | asked | (set() if is_whole else set(fixed)))
+    told = tuple(tuple((table.columns[place], each[place]) for place in places if each[place]) for each in rows)
+    first = rows[0]
+    others = [
+        place
+        for place, cell in enumerate(first)
+        if place not in {*telling, *asked, *fixed} and len(re.findall(r"[^\W\d]", cell)) >= _LEAST_SHARED_LETTERS
+    ]
+    terms = [_term(table, each) for each in criteria]
+    terms += [f"{table.columns[place]}: {first[place]}" if table.columns[place] else first[place] for place in others]
+    shared = cut(", ".join(dict.fromkeys(terms)), _SHARED_CHARS)
+    unit = "件" if is_japanese(folded) else ""
+    return Selection(told, tuple(rows), f"{len(rows)}{unit} ({shared})" if is_whole else "")
+
+
+def _term(table: TableOfPage, criterion: _Criterion) -> str:
+    if criterion.said:
+        return criterion.said
+    column, values = table.columns[criterion.place], " / ".join(sorted(criterion.values))
+    sign = " ≠ " if criterion.is_not else ": "
+    return f"{column}{sign}{values}" if column else f"{sign.lstrip(': ')}{values}"
+
+
+def _named_cells(question: str, folded: str, table: TableOfPage, found: Sequence[str]) -> Iterator[_Criterion]:
+    """The cells of a row that the question names, as words of their own or behind the name of their column."""
+    codes, text = codes_named(question), folded.replace("以外", " 以外")
+    for place, (key, cell) in enumerate(zip(table.keys, found, strict=True)):
+        word = fold_name(cell)
+        if not word:
+            continue
+        if word.isdecimal() or len(word) < 2:
+            behind = (
+                rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}(?![a-z\d.,+-])(?!{_UNIT})"
+                if key
+                else "$."
+            )
+            measured = next((each for each in _UNITS if each in key), "$.")
+            is_there = word.lstrip("0") in codes or any(
+                re.search(form, folded) for form in (behind, rf"(?<![\d.,]){word}\s?{measured}")
+            )
+        else:
+            is_there = is_named(text, word) and not re.search(rf"{re.escape(word)}(?:{VERB})", folded)
+        if is_there:
+            is_not = re.search(rf"{re.escape(word)}{_NOT_SO}", folded) is not None
+            yield _Criterion(place, frozenset({cell}), is_not)
+
+
+def _marks(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+    """The columns of marks by whose name the question asks which rows have the mark."""
+    if not (_WHICH.search(folded) or asks_for_several(folded)):
+        return
+    for place, key in enumerate(table.keys):
+        name = _OF_MARKS.sub("", key)
+        cells = {row[place] for row in table.rows}
+        marks = {cell for cell in cells if _MARK.fullmatch(cell)}
+        is_of_marks = marks and all(_NO_MARK.fullmatch(cell) for cell in cells - marks) and cells != marks
+        if len(name) < 2 or place in others or not is_of_marks:
+            continue
+        if re.search(rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?(?:{_HAS_MARK})", folded):
+            yield _Criterion(place, frozenset(marks))
+
+
+def _compared(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+    """The column of figures that the question compares with one, right behind the column's name."""
+    for place, key in enumerate(table.keys):
+        figures = {cell: figure for cell in {row[place] for row in table.rows} if (figure := measure(cell)) is not None}
+        if len(key) < 2 or place in others or len(figures) < 2:
+            continue
+        for form, holds in _COMPARED:
+            found = re.search(rf"{re.escape(key)}[がはのも]?\s?{form.pattern}", folded)
+            if found is None:
+                continue
+            limit, unit = Decimal(found["number"].replace(",", "")), found["unit"] or ""
+            units = {own for _, own in figures.values()}
+            is_alike = units <= {unit, ""} if unit in units else not any(units) and (not unit or unit in key)
+            if is_alike:
+                values = frozenset(cell for cell, (figure, _) in figures.items() if holds(figure, limit))
+                yield _Criterion(place, values, said=found[0])
+            break
+
+
+def _at_time(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+    """The only column with a time of day that the question names."""
+    times = {int(hour) for hour in re.findall(r"(?<!\d)(\d{1,2})時(?!間)", folded)}
+    found = {
+        place: frozenset(
+            cell for row in table.rows if (clock := _CLOCK.fullmatch(cell := row[place])) and int(clock[1]) in times
+        )
+        for place in range(len(table.columns))
+    }
+    held = {place: cells for place, cells in found.items() if cells}
+    if len(held) == 1:
+        yield from (_Criterion(place, cells) for place, cells in held.items() if place not in others)
+
+
+def _terms(text: str) -> set[str]:
+    """Words and identifiers of a text."""
+    return {term for term in query_terms(keywords(text)).split() if kind_of(term) is not TermKind.CHARACTER}
+
+
+def _is_row(cells: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a row of a table has the cells of one of a passage."""
+    own, wanted = ({squeezed(cell) for cell in each if cell.strip()} for each in (cells, row))
+    return len(wanted) > 1 and wanted <= own

@@ -1,0 +1,167 @@
+"""Rows of a table that share with one that answers what a question names: all of them, and no others."""
+
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from click.testing import CliRunner
+
+from rag_assets.cli import main
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.ask.table_rows import Selection, TableOfPage
+from rag_assets.query.rows_sharing import rows_sharing
+
+COLUMNS = ["No", "項目名", "型", "必須区分", "主キー", "桁数", "備考"]
+ROWS = [
+    ["1", "顧客番号", "X", "必須", "○", "10", "採番"],
+    ["2", "氏名", "N", "必須", "", "40", ""],
+    ["3", "電話", "X", "任意", "", "13", ""],
+    ["4", "店番", "X", "必須", "○", "3", ""],
+    ["5", "備考", "N", "", "", "200", ""],
+]
+
+
+def table(rows: list[list[str]], columns: list[str] = COLUMNS, section: str = "顧客") -> TableOfPage:
+    block: dict[str, Any] = {
+        "header_row_count": 1,
+        "rows": [{"cells": cells} for cells in [columns, *rows]],
+        "section": [section],
+    }
+    found = TableOfPage.of(block, ("項目定義書", "顧客"))
+    assert found is not None
+    return found
+
+
+def shared(question: str, row: int = 0, rows: list[list[str]] = ROWS, columns: list[str] = COLUMNS) -> Selection | None:
+    return rows_sharing(question, rows[row], [table(rows, columns)])
+
+
+def numbers(question: str, row: int = 0) -> list[str]:
+    selection = shared(question, row)
+    return [cells[0] for cells in selection.cells] if selection else []
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "expected"),
+    [
+        ("顧客の項目で必須になっているものはどれですか", 0, ["1", "2", "4"]),
+        ("顧客で「必須」になっていない項目は？", 0, ["3", "5"]),
+        ("必須区分が任意以外の項目を全部教えて", 2, ["1", "2", "4", "5"]),
+        ("型がXの項目名を教えてください", 3, ["1", "3", "4"]),
+        ("型がXで必須の項目は何ですか", 0, ["1", "4"]),
+        ("主キーになっている項目はどれ？", 1, ["1", "4"]),
+        ("桁数が13以上の項目はどれですか", 0, ["2", "3", "5"]),
+        ("桁数が13未満の項目はどれですか", 1, ["1", "4"]),
+        ("桁数が13桁より大きい項目は", 0, ["2", "5"]),
+        ("必須の項目のうち備考が空でないもの以外は？", 0, []),  # which nothing here can tell
+        ("桁数が13文字以上の項目は", 0, []),  # a unit that the column does not have
+        ("氏名の桁数はいくつですか", 1, []),  # one row
+        ("必須の「口座番号」はどれですか", 0, []),  # quotes what stands nowhere
+        ("更新した項目はどれですか", 0, []),
+    ],
+)
+def test_rows_that_have_what_the_question_names(question: str, row: int, expected: list[str]) -> None:
+    assert numbers(question, row) == expected
+
+
+def test_what_all_rows_share_is_said_once_and_what_tells_them_apart_of_each() -> None:
+    found = shared("顧客の項目で必須になっているものはどれですか")
+    assert found is not None
+    assert found.said == "3件 (必須区分: 必須)"
+    assert found.rows[1] == (("No", "2"), ("項目名", "氏名"), ("型", "N"), ("桁数", "40"))
+    without = shared("必須になっていない項目は？")
+    assert without is not None
+    assert without.said == "2件 (必須区分 ≠ 必須)"
+
+
+def test_all_rows_of_a_code_are_told_by_what_tells_them_apart() -> None:
+    columns = ["No.", "コードID", "コード名称", "コード値", "名称", "パターン"]
+    names = ["農業", "建設業", "製造業", "卸売業", "小売業", "金融業"]
+    rows = [[str(at), "C0100001", "業種分類", f"0{at}", name, "1"] for at, name in enumerate(names, start=1)]
+    question = "コードID C0100001（業種分類）に登録されている業種を全部挙げてください。"
+    found = shared(question, 2, rows, columns)
+    assert found is not None
+    assert [dict(row) for row in found.rows] == [{"No.": row[0], "コード値": row[3], "名称": row[4]} for row in rows]
+    others = [[str(at), "C0200001", "会計区分", f"0{at}", f"勘定{at}", "1"] for at in range(1, 9)]
+    found = shared(question, 2, [*rows, *others], columns)
+    assert found is not None
+    assert found.said == "6件 (コードID: C0100001, コード名称: 業種分類)"
+    assert [row[4] for row in found.cells] == names
+
+
+def test_a_number_is_not_said_where_other_cells_may_mean_the_same() -> None:
+    columns = ["番号", "質問", "状況"]
+    graded = [["Q1", "甲", "済"], ["Q2", "乙", "済（要確認）"], ["Q3", "丙", "未"], ["Q4", "丁", "済"]]
+    found = shared("状況が済の質問はどれですか", 0, graded, columns)
+    assert found is not None
+    assert [row[0] for row in found.cells] == ["Q1", "Q4"]
+    assert not found.said
+    assert found.rows[0] == (("番号", "Q1"), ("質問", "甲"), ("状況", "済"))
+    paged = rows_sharing("必須の項目を全部教えて", ROWS[0], [table(ROWS)], are_whole=False)
+    assert paged is not None
+    assert not paged.said
+    going_on = [["J-1", "北斗", "筆"], ["", "", "紙"], ["J-2", "丸井", "墨"], ["J-3", "北斗", "糊"]]
+    found = shared("得意先が北斗の受注はどれですか", 0, going_on, ["受注番号", "得意先", "商品"])
+    assert found is not None
+    assert not found.said
+    assert shared("得意先が北斗でない受注はどれですか", 0, going_on, ["受注番号", "得意先", "商品"]) is None
+
+
+def test_a_grade_with_a_sign_is_not_the_grade_without() -> None:
+    columns, rows = ["社員", "評価"], [["佐藤", "A"], ["鈴木", "B"], ["高橋", "A"], ["渡辺", "A-"]]
+    assert shared("評価がAの社員は？", 0, rows, columns) is not None
+    assert shared("評価がA-の社員は？", 0, rows, columns) is None
+
+
+def test_a_time_of_day_is_told_by_the_only_column_that_has_it() -> None:
+    columns = ["番号", "投票所", "開始", "終了"]
+    rows = [["18", "一小", "7:00", "20:00"], ["19", "二小", "7:00", "18:00"], ["20", "三小", "7:00", "18:00"]]
+    found = shared("投票が18時で終わる投票所はどこですか", 0, rows, columns)
+    assert found is not None
+    assert [row[1] for row in found.cells] == ["二小", "三小"]
+    assert shared("18時間開いている投票所はどこですか", 0, rows, columns) is None
+
+
+def test_a_table_in_parts_is_one_table_and_that_of_another_section_is_not() -> None:
+    first, second, other = table(ROWS[:3]), table(ROWS[3:]), table(ROWS[3:], section="商品")
+    question = "必須の項目を全部教えて"
+    found = rows_sharing(question, ROWS[0], [first, second])
+    assert found is not None
+    assert [row[0] for row in found.cells] == ["1", "2", "4"]
+    found = rows_sharing(question, ROWS[0], [first, other])
+    assert found is not None
+    assert [row[0] for row in found.cells] == ["1", "2"]
+
+
+def test_all_of_a_long_table_are_told_by_their_sheet(tmp_path: Path, models_folder: Path) -> None:
+    docs, home = tmp_path / "docs", tmp_path / "home"
+    docs.mkdir()
+    home.mkdir()
+    (home / "models").symlink_to(models_folder)
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "成果物一覧"
+    sheet.append(["No", "工程", "成果物名", "担当", "置き場所"])
+    phases = ["要件定義", "基本設計", "詳細設計", "結合テスト", "総合テスト"]
+    for number in range(1, 121):
+        phase = phases[number * 7 % 5] if number != 60 else "移行"
+        sheet.append(
+            [number, phase, f"{phase}の資料{number:03}", f"第{number % 9}班", f"棚{number % 40}の{number}段目の箱"]
+        )
+    book.save(docs / "開発標準.xlsx")
+    expected = [row[2] for row in sheet.iter_rows(min_row=2, values_only=True) if row[1] == "結合テスト"]
+    result = CliRunner().invoke(main, ["--home", str(home), "index", str(docs)])
+    assert result.exit_code == 0, result.output
+    answer = knowledge_base(Home(load_settings(home=home))).ask(
+        "成果物一覧では、結合テストの工程で何を作ることになっていますか"
+    )
+    assert answer.answered
+    assert answer.sentences[0].text.startswith(f"{len(expected)}件 (工程: 結合テスト")
+    shown = [each.text.split("成果物名: ")[1].split(" | ")[0] for each in answer.sentences[1:]]
+    assert shown == expected[: len(shown)]
+    for sentence, value in zip(answer.sentences[1:], shown, strict=True):
+        assert all(value in answer.sources[each.number - 1].text for each in sentence.citations)
