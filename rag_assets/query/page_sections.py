@@ -6,6 +6,7 @@ table, of which a statement is one. What a page consists of was told when its fi
 What stays out: which statement it is (`rag_assets.query.ask.extracts`).
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
 _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
 _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
+_SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
+_OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|の?表|\b(?:table|sheet|tab|screen)\b")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -110,6 +113,21 @@ def standing_together(
     lines = _outline(blocks, place)
     fits = sum(len(line) + 1 for line in lines) <= most_chars
     return lines if fits and len(lines) > _LEAST_LINES and _hold(lines, said[:2]) else ()
+
+
+def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:
+    """The sheets that a question names, as `1 顧客` in 「顧客テーブルの…」; of several, those with the longest names.
+
+    Args:
+        question: The question.
+        names: Of the sheets of a document, by their number.
+    """
+    folded = _OF_TABLE.sub(" ", fold_name(question))
+    plain = {key: _OF_TABLE.sub("", fold_name(_SHEET_NUMBER.sub("", name))).strip() for key, name in names.items()}
+    named = {key: name for key, name in plain.items() if is_named(folded, name)}
+    return frozenset(
+        key for key, name in named.items() if not any(name != other and name in other for other in named.values())
+    )
 
 
 def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:

@@ -14,7 +14,7 @@ with the most (`rag_assets.query.ask.table_rows`).
 import operator
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -77,7 +77,7 @@ def rows_sharing(
 
     Args:
         question: The question.
-        row: The cells of a row, as a passage has it.
+        row: The cells of a row, as a passage has it; empty where the question names the sheet of the tables.
         tables: Those of its page.
         are_whole: Whether none goes on at another page.
 
@@ -85,6 +85,9 @@ def rows_sharing(
         The rows, with what tells them apart, after how many they are and what they share where that is sure; None where
         there is one only, or the question asks for less, or by what the table does not tell.
     """
+    if not row:
+        told = (_sharing(question, each, None, are_whole=are_whole) for each in tables)
+        return next((each for each in told if each is not None), None)
     for table in tables:
         found = next((each for each in table.rows if _is_row(each, row)), None)
         if found is not None:
@@ -94,12 +97,12 @@ def rows_sharing(
     return None
 
 
-def _sharing(question: str, table: TableOfPage, found: tuple[str, ...], *, are_whole: bool) -> Selection | None:
+def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *, are_whole: bool) -> Selection | None:
     plain = unicodedata.normalize("NFKC", question).lower()
     if _GRADE.search(plain):
         return None
     folded = fold_name(plain)
-    criteria = list(_named_cells(question, folded, table, found))
+    criteria = list(_named_cells(question, folded, table, table.rows if found is None else [found]))
     if not any(each.is_not for each in criteria):
         criteria += _marks(folded, table, {each.place for each in criteria})
     criteria += _compared(folded, table, {each.place for each in criteria})
@@ -116,9 +119,9 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...], *, are_w
     chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
     asked = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named]))
     several = asks_for_several(question)
-    held = asked & _terms(" ".join(found)) if found in chosen and not several else set()
+    held = asked & _terms(" ".join(found)) if found and found in chosen and not several else set()
     rows = [each for each in chosen if held <= _terms(" ".join(each))]
-    is_less = len(rows) == len(table.rows) and not several
+    is_less = len(rows) == len(table.rows) and not several and found is not None
     goes_on = any(_goes_on(table, each.place) for each in criteria)
     if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(each.is_not for each in criteria)):
         return None
@@ -175,28 +178,27 @@ def _term(table: TableOfPage, criterion: _Criterion) -> str:
     return f"{column}{sign}{values}" if column else f"{sign.lstrip(': ')}{values}"
 
 
-def _named_cells(question: str, folded: str, table: TableOfPage, found: Sequence[str]) -> Iterator[_Criterion]:
-    """The cells of a row that the question names, as words of their own or behind the name of their column."""
+def _named_cells(question: str, folded: str, table: TableOfPage, rows: Sequence[Sequence[str]]) -> Iterator[_Criterion]:
+    """The cells of rows that the question names, as words of their own or behind the name of their column."""
     codes, text = codes_named(question), folded.replace("以外", " 以外")
-    for place, (key, cell) in enumerate(zip(table.keys, found, strict=True)):
-        word = fold_name(cell)
-        if not word:
-            continue
-        if word.isdecimal() or len(word) < 2:
-            behind = (
-                rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}(?![a-z\d.,+-])(?!{_UNIT})"
-                if key
-                else "$."
+    for place, key in enumerate(table.keys):
+        words = {cell: fold_name(cell) for row in rows if (cell := row[place])}
+        cells = frozenset(cell for cell, word in words.items() if _is_named(text, codes, key, word))
+        if cells:
+            yield _Criterion(
+                place, cells, any(re.search(rf"{re.escape(words[cell])}{_NOT_SO}", folded) for cell in cells)
             )
-            measured = next((each for each in _UNITS if each in key), "$.")
-            is_there = word.lstrip("0") in codes or any(
-                re.search(form, folded) for form in (behind, rf"(?<![\d.,]){word}\s?{measured}")
-            )
-        else:
-            is_there = is_named(text, word) and not re.search(rf"{re.escape(word)}(?:{VERB})", folded)
-        if is_there:
-            is_not = re.search(rf"{re.escape(word)}{_NOT_SO}", folded) is not None
-            yield _Criterion(place, frozenset({cell}), is_not)
+
+
+def _is_named(text: str, codes: Set[str], key: str, word: str) -> bool:
+    """Whether a folded question names a cell of a column."""
+    if len(word) > 1 and not word.isdecimal():
+        return is_named(text, word) and not re.search(rf"{re.escape(word)}(?:{VERB})", text)
+    if not word or word.lstrip("0") in codes:
+        return bool(word)
+    behind = rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}(?![a-z\d.,+-])(?!{_UNIT})" if key else "$."
+    measured = next((each for each in _UNITS if each in key), "$.")
+    return re.search(rf"{behind}|(?<![\d.,]){re.escape(word)}\s?{measured}", text) is not None
 
 
 def _marks(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
@@ -207,10 +209,13 @@ def _marks(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Crite
         name = _OF_MARKS.sub("", key)
         cells = {row[place] for row in table.rows}
         marks = {cell for cell in cells if _MARK.fullmatch(cell)}
-        is_of_marks = marks and all(_NO_MARK.fullmatch(cell) for cell in cells - marks) and cells != marks
+        is_of_marks = marks and all(_NO_MARK.fullmatch(cell) for cell in cells - marks)
         if len(name) < 2 or place in others or not is_of_marks:
             continue
-        if re.search(rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?(?:{_HAS_MARK})", folded):
+        called = rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?"
+        if not_so := re.search(rf"{called}{_NOT_SO}", folded):
+            yield _Criterion(place, frozenset(marks), is_not=True, said=not_so[0])
+        elif re.search(rf"{called}(?:{_HAS_MARK})", folded):
             yield _Criterion(place, frozenset(marks))
 
 

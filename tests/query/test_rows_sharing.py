@@ -12,6 +12,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.table_rows import Selection, TableOfPage
+from rag_assets.query.page_sections import sheets_named
 from rag_assets.query.rows_sharing import rows_sharing
 
 COLUMNS = ["No", "項目名", "型", "必須区分", "主キー", "桁数", "備考"]
@@ -53,6 +54,7 @@ def numbers(question: str, row: int = 0) -> list[str]:
         ("型がXの項目名を教えてください", 3, ["1", "3", "4"]),
         ("型がXで必須の項目は何ですか", 0, ["1", "4"]),
         ("主キーになっている項目はどれ？", 1, ["1", "4"]),
+        ("主キーになっていない項目はどれ？", 1, ["2", "3", "5"]),
         ("桁数が13以上の項目はどれですか", 0, ["2", "3", "5"]),
         ("桁数が13未満の項目はどれですか", 1, ["1", "4"]),
         ("桁数が13桁より大きい項目は", 0, ["2", "5"]),
@@ -134,6 +136,21 @@ def test_a_table_in_parts_is_one_table_and_that_of_another_section_is_not() -> N
     found = rows_sharing(question, ROWS[0], [first, other])
     assert found is not None
     assert [row[0] for row in found.cells] == ["1", "2"]
+
+
+def test_the_tables_of_the_sheet_that_the_question_names_are_read_and_no_others() -> None:
+    names = {1: "1 顧客", 2: "2. 顧客明細", 3: "コード名称", 4: "表紙"}
+    assert sheets_named("顧客テーブルで必須の項目は？", names) == {1}
+    assert sheets_named("顧客明細の項目は？", names) == {2}
+    assert sheets_named("「コード名称」シートの項目は？", names) == {3}
+    assert sheets_named("必須の項目は？", names) == frozenset()
+    columns = ["No", "項目名", "型", "必須"]
+    rows = [["1", "顧客番号", "X", "○"], ["2", "氏名", "N", "○"], ["3", "店番", "X", "○"]]
+    of_sheet = table(rows, columns)
+    for question, expected in (("型がXの項目は？", ["1", "3"]), ("必須の項目はどれですか", ["1", "2", "3"])):
+        found = rows_sharing(question, (), [of_sheet])
+        assert found is not None
+        assert [row[0] for row in found.cells] == expected
 
 
 def test_all_of_a_long_table_are_told_by_their_sheet(tmp_path: Path, models_folder: Path) -> None:

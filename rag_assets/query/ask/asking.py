@@ -77,7 +77,7 @@ from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, Tab
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
 from rag_assets.query.named_document import named_document
-from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming
+from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.rows_sharing import rows_sharing
 from rag_assets.query.search.auto import is_on_the_whole
@@ -422,12 +422,18 @@ class Asking:
         if self.stored is None or not row:
             return None
         began = time.perf_counter()
-        documents, of_page = [source.document_id], pc.field("page_number") == source.page_number
+        documents, number = [source.document_id], source.page_number
+        is_of_sheet = source.citation.cell_range is not None  # which no page ends
+        if is_of_sheet:
+            pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
+            named = sheets_named(retrieval.question, {each["page_number"]: each["page_name"] or "" for each in pages})
+            if named and number not in named:
+                number, row = min(named), ()
+        of_page = pc.field("page_number") == number
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
         is_short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
         place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, str(source.citation))
         tables = [table for each in blocks.filter(is_short).to_pylist() if (table := TableOfPage.of(each, place))]
-        is_of_sheet = source.citation.cell_range is not None  # which no page ends
         selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
         if selection is None:
             return None
