@@ -29,13 +29,18 @@ from rag_assets.text.scripts import HIRAGANA
 _MOST_ROWS = 40
 _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
-_CONDITIONED = re.compile(  # by what no cell tells
-    r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]"
-    r"|\b(?:not|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first|last|per|without)\b"
+_CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
+    r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ"
+    r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ"
+    r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
+    r"|last|per|without|still|yet|how|why|when|means?|overdue)\b"
 )
-_NOT_SO = r"[」』\"”')）]*(?:に|で|と)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?(?:ない|なく|以外)"
+_NEEDED = re.compile(r"[がで]?ないと[^、。]{0,8}(?:ない|ません)")  # as what `が必要` says
+_IS_NEGATIVE = re.compile(r"(?:not|non|un|no)\b|un|[未非不無]|なし|.*(?:なし|ない)$")  # of a cell
+_NOT_SO = r"[」』\"”')）]*(?:に|で|と|が)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?(?:ない|なく|以外)"
 _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 _UNIT = r"\s?(?:[年月日時分秒個件人名回円本枚台歳%％割倍点章節条項号版行列番]|文字|桁|か月|ヶ月|種類|つ)"
+_LIMIT = "以[上下]|未満|より|を?[超こ]え?|を[上下]回"
 _UNITS = re.findall(r"\S+", "時間 分 秒 日 か月 円 個 件 人 名 回 本 枚 台 桁 文字 % kg km cm mm")
 _NUMBER = r"(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(?P<unit>%|[a-z]{1,3}|[^\W\d_]{1,2}?)??"
 _COMPARED = (
@@ -45,8 +50,13 @@ _COMPARED = (
     (re.compile(rf"{_NUMBER}(?:超|を?超え|を?こえ|を上回|より(?:高|大き|多|長))"), operator.gt),
 )
 _GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
+_HOUR = re.compile(r"(?<![\d後夜])(?P<hour>\d{1,2})時(?:ちょうど)?[にで](?:(?P<begins>始|開)|終|閉)")
+_BEGINS = re.compile("開始|始業|開館|開店|start|open|from")
+_ENDS = re.compile("終了|終業|閉館|閉店|end|close|until")
 _CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
-_WHICH = re.compile(r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|\b(?:which|what|list)\b|(?:は|って)[?？]?$")
+_WHICH = re.compile(
+    r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|お願い|ください|一覧|列挙|\b(?:which|what|list)\b|(?:は|って)[?？]?$"
+)
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
 _NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
 _OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
@@ -102,19 +112,30 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     if _GRADE.search(plain):
         return None
     folded = fold_name(plain)
-    criteria = list(_named_cells(question, folded, table, table.rows if found is None else [found]))
+    criteria = _named_cells(question, folded, table, table.rows if found is None else [found])
+    if criteria is None:
+        return None
     if not any(each.is_not for each in criteria):
         criteria += _marks(folded, table, {each.place for each in criteria})
     criteria += _compared(folded, table, {each.place for each in criteria})
     criteria += _at_time(folded, table, {each.place for each in criteria})
-    named = [name for each in criteria for name in ([each.said] if each.said else map(fold_name, each.values))]
+    named = [name for each in criteria for name in ([each.said] if each.said else map(fold_name, each.values)) if name]
+    understood = [
+        re.escape(name) + (f"(?:{_NOT_SO})" if each.is_not and not each.said else "")
+        for each in criteria
+        for name in ([each.said] if each.said else map(fold_name, each.values))
+        if name
+    ]
     rest = folded
-    for value in sorted(named, key=len, reverse=True):
-        rest = re.sub(rf"{re.escape(value)}(?:{_NOT_SO})?", "\n", rest)
+    for form in sorted(understood, key=len, reverse=True):
+        rest = re.sub(form, "\n", rest)
     quoted = map(fold_name, QUOTED.findall(question))
     known = (*named, *table.keys, *map(fold_name, table.names))
     is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
-    if not criteria or not is_known or _CONDITIONED.search(rest):
+    is_conditioned = _CONDITIONED.search(_NEEDED.sub(" ", rest)) and not any(
+        map(_IS_NEGATIVE.match, filter(None, named))
+    )
+    if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded) or asks_for_several(question)):
         return None
     chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
     asked = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named]))
@@ -139,7 +160,12 @@ def _goes_on(table: TableOfPage, place: int) -> bool:
 def _is_clear(table: TableOfPage, criterion: _Criterion) -> bool:
     """Whether no other cell of the column holds a value of it among other words."""
     others = {row[criterion.place] for row in table.rows} - criterion.values
-    return not any(holds_word(fold_name(other), fold_name(value)) for other in others for value in criterion.values)
+    return not any(
+        holds_word(fold_name(other), fold_name(value))
+        for other in others
+        for value in criterion.values
+        if fold_name(value)
+    )
 
 
 def _told(
@@ -178,33 +204,66 @@ def _term(table: TableOfPage, criterion: _Criterion) -> str:
     return f"{column}{sign}{values}" if column else f"{sign.lstrip(': ')}{values}"
 
 
-def _named_cells(question: str, folded: str, table: TableOfPage, rows: Sequence[Sequence[str]]) -> Iterator[_Criterion]:
-    """The cells of rows that the question names, as words of their own or behind the name of their column."""
+def _named_cells(
+    question: str, folded: str, table: TableOfPage, rows: Sequence[Sequence[str]]
+) -> list[_Criterion] | None:
+    """The cells of rows that the question names, as words of their own or behind the name of their column; None where
+    it cannot be told which column is meant, or some are meant and others not.
+    """
     codes, text = codes_named(question), folded.replace("以外", " 以外")
+    named: dict[int, dict[str, bool]] = {}
     for place, key in enumerate(table.keys):
-        words = {cell: fold_name(cell) for row in rows if (cell := row[place])}
-        cells = frozenset(cell for cell, word in words.items() if _is_named(text, codes, key, word))
-        if cells:
-            yield _Criterion(
-                place, cells, any(re.search(rf"{re.escape(words[cell])}{_NOT_SO}", folded) for cell in cells)
-            )
+        for cell in dict.fromkeys(row[place] for row in rows):
+            if _is_named(text, codes, key, word := fold_name(cell)):
+                is_not = re.search(rf"{re.escape(word)}{_NOT_SO}", folded) is not None
+                named.setdefault(place, {})[cell] = is_not
+    for cell in {cell for cells in named.values() for cell in cells}:
+        places = [at for at in range(len(table.keys)) if any(row[at] == cell for row in table.rows)]
+        if len({tuple(row[at] == cell for row in table.rows) for at in places}) < 2:
+            continue
+        meant = [at for at in places if table.keys[at] and _stands_behind(folded, table.keys[at], fold_name(cell))]
+        if len(meant) != 1:
+            return None
+        for at in places:
+            if at != meant[0] and at in named:
+                named[at].pop(cell, None)
+    criteria = [_Criterion(place, frozenset(cells), any(cells.values())) for place, cells in named.items() if cells]
+    mixed = any(len(set(cells.values())) > 1 for cells in named.values())
+    return None if mixed or any(_names_others(text, table, each) for each in criteria) else criteria
+
+
+def _stands_behind(folded: str, key: str, word: str) -> bool:
+    """Whether the question says that a column has a value."""
+    return re.search(rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}", folded) is not None
+
+
+def _names_others(text: str, table: TableOfPage, criterion: _Criterion) -> bool:
+    """Whether the question names further cells of the column of a criterion."""
+    known = [fold_name(value) for value in criterion.values]
+    words = {fold_name(row[criterion.place]) for row in table.rows} - set(known)
+    others = (each for each in words if len(each) > 1 and each in text and not any(each in other for other in known))
+    return any(is_named(text, each) for each in others)
 
 
 def _is_named(text: str, codes: Set[str], key: str, word: str) -> bool:
     """Whether a folded question names a cell of a column."""
+    if not word or (word not in text and word.lstrip("0") not in codes):
+        return False
     if len(word) > 1 and not word.isdecimal():
         return is_named(text, word) and not re.search(rf"{re.escape(word)}(?:{VERB})", text)
-    if not word or word.lstrip("0") in codes:
-        return bool(word)
-    behind = rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}(?![a-z\d.,+-])(?!{_UNIT})" if key else "$."
+    if word.lstrip("0") in codes:
+        return True
+    behind = (
+        rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}(?![a-z\d.,+-])(?!{_UNIT}|{_LIMIT})"
+        if key
+        else "$."
+    )
     measured = next((each for each in _UNITS if each in key), "$.")
-    return re.search(rf"{behind}|(?<![\d.,]){re.escape(word)}\s?{measured}", text) is not None
+    return re.search(rf"{behind}|(?<![\d.,月]){re.escape(word)}\s?{measured}(?!{_LIMIT})", text) is not None
 
 
 def _marks(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
     """The columns of marks by whose name the question asks which rows have the mark."""
-    if not (_WHICH.search(folded) or asks_for_several(folded)):
-        return
     for place, key in enumerate(table.keys):
         name = _OF_MARKS.sub("", key)
         cells = {row[place] for row in table.rows}
@@ -226,7 +285,7 @@ def _compared(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Cr
         if len(key) < 2 or place in others or len(figures) < 2:
             continue
         for form, holds in _COMPARED:
-            found = re.search(rf"{re.escape(key)}[がはのも]?\s?{form.pattern}", folded)
+            found = re.search(rf"(?<![^\W{HIRAGANA}]){re.escape(key)}[がはのも]?\s?{form.pattern}", folded)
             if found is None:
                 continue
             limit, unit = Decimal(found["number"].replace(",", "")), found["unit"] or ""
@@ -239,17 +298,17 @@ def _compared(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Cr
 
 
 def _at_time(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
-    """The only column with a time of day that the question names."""
-    times = {int(hour) for hour in re.findall(r"(?<!\d)(\d{1,2})時(?!間)", folded)}
-    found = {
-        place: frozenset(
-            cell for row in table.rows if (clock := _CLOCK.fullmatch(cell := row[place])) and int(clock[1]) in times
-        )
-        for place in range(len(table.columns))
-    }
-    held = {place: cells for place, cells in found.items() if cells}
-    if len(held) == 1:
-        yield from (_Criterion(place, cells) for place, cells in held.items() if place not in others)
+    """The only column of when things begin, or end, where the question names the full hour of that."""
+    asked = _HOUR.search(folded)
+    if asked is None:
+        return
+    called = _BEGINS if asked["begins"] else _ENDS
+    for place in (place for place, key in enumerate(table.keys) if called.search(key) and place not in others):
+        clocks = {row[place]: clock for row in table.rows if (clock := _CLOCK.fullmatch(row[place]))}
+        cells = frozenset(cell for cell, clock in clocks.items() if int(clock[1]) == int(asked["hour"]))
+        if cells:
+            yield _Criterion(place, cells, said=asked[0])
+            return
 
 
 def _terms(text: str) -> set[str]:

@@ -69,6 +69,87 @@ def test_rows_that_have_what_the_question_names(question: str, row: int, expecte
     assert numbers(question, row) == expected
 
 
+ISSUES = [
+    ["1", "佐藤", "佐藤", "対応中", "9:00"],
+    ["2", "鈴木", "佐藤", "完了", "10:00"],
+    ["3", "佐藤", "高橋", "未対応", "10:00"],
+    ["4", "高橋", "佐藤", "対応中", "18:00"],
+    ["5", "佐藤", "鈴木", "完了", "10:30"],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "expected"),
+    [
+        ("状態が完了の課題はどれですか", 1, ["2", "5"]),
+        ("状態が完了になっていません、という課題はどれですか", 1, []),
+        ("状態が完了とされていない課題はどれですか", 1, []),
+        ("佐藤さんが担当していない課題はどれですか", 1, []),
+        ("担当が佐藤の課題はどれですか", 0, ["1", "2", "4"]),
+        ("起票者が佐藤の課題はどれですか", 0, ["1", "3", "5"]),
+        ("佐藤さんの課題はどれですか", 1, []),  # of either column
+        ("状態が未対応か対応中の課題はどれですか", 0, []),
+        ("状態が完了ではなく未対応の課題はどれですか", 2, []),
+        ("対応中の課題を完了にするにはどうすればいいですか", 0, []),
+        ("対応中とはどういう意味ですか", 0, []),
+        ("状態が完了で期限が5月からの課題は", 1, []),
+        ("10時に始まる課題は何ですか", 1, ["2", "3"]),
+        ("10時に始まらない課題は何ですか", 1, []),
+        ("10時に終わる課題は何ですか", 1, []),
+        ("10時前に始まる課題は何ですか", 1, []),
+        ("10時30分に始まる課題は何ですか", 1, []),
+        ("午後10時に始まる課題は何ですか", 1, []),
+    ],
+)
+def test_what_is_not_understood_selects_nothing(question: str, row: int, expected: list[str]) -> None:
+    columns = ["No", "起票者", "担当", "状態", "開始"]
+    found = shared(question, row, ISSUES, columns)
+    assert ([cells[0] for cells in found.cells] if found else []) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which tickets are Open?", ["T-1", "T-3"]),
+        ("Which tickets don't have the status Open?", []),
+        ("Which tickets aren't Open?", []),
+        ("Which tickets are Open or Closed?", []),
+        ("How do I open a ticket?", []),
+    ],
+)
+def test_english_questions_are_taken_at_their_word(question: str, expected: list[str]) -> None:
+    rows = [["T-1", "Open", "Alice"], ["T-2", "Closed", "Bob"], ["T-3", "Open", "Carol"], ["T-4", "Closed", "Dan"]]
+    found = shared(question, 0, rows, ["ID", "Status", "Owner"])
+    assert ([cells[0] for cells in found.cells] if found else []) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("在庫がある商品はどれですか", ["A1", "A3"]),
+        ("在庫がない商品はどれですか", ["A2", "A4"]),
+        ("在庫があるのに予約がない商品はどれですか", ["A1"]),
+        ("予約が付いていない商品はどれですか", []),
+        ("在庫がありませんという商品はどれですか", []),
+        ("長さが20以上の商品はどれですか", ["A2", "A3", "A4"]),
+        ("長さが20以上ではない商品はどれですか", []),
+    ],
+)
+def test_marks_and_figures_and_their_absence(question: str, expected: list[str]) -> None:
+    columns = ["品番", "商品", "在庫", "予約", "長さ"]
+    rows = [["A1", "机", "○", "", "10"], ["A2", "棚", "×", "○", "20"], ["A3", "箱", "○", "○", "30"]]
+    rows += [["A4", "椅子", "×", "", "40"]]
+    found = shared(question, 1, rows, columns)
+    several = [cells[0] for cells in found.cells] if found else []
+    assert several == (expected if len(expected) != 1 else []), "one row is left to the quote of it"
+
+
+def test_the_number_of_marks_is_said_beside_empty_cells() -> None:
+    found = shared("主キーの項目はどれですか", 0)
+    assert found is not None
+    assert found.said == "2件 (主キー: ○, 型: X, 必須区分: 必須)" or found.said.startswith("2件 (主キー: ○")
+
+
 def test_what_all_rows_share_is_said_once_and_what_tells_them_apart_of_each() -> None:
     found = shared("顧客の項目で必須になっているものはどれですか")
     assert found is not None

@@ -428,6 +428,8 @@ class Asking:
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
             named = sheets_named(retrieval.question, {each["page_number"]: each["page_name"] or "" for each in pages})
             if named and number not in named:
+                if len(named) > 1:
+                    return None
                 number, row = min(named), ()
         of_page = pc.field("page_number") == number
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
