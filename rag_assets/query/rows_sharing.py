@@ -119,12 +119,11 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
         criteria += _marks(folded, table, {each.place for each in criteria})
     criteria += _compared(folded, table, {each.place for each in criteria})
     criteria += _at_time(folded, table, {each.place for each in criteria})
-    named = [name for each in criteria for name in ([each.said] if each.said else map(fold_name, each.values)) if name]
+    named = [name for each in criteria for name in _phrases(each)]
     understood = [
         re.escape(name) + (f"(?:{_NOT_SO})" if each.is_not and not each.said else "")
         for each in criteria
-        for name in ([each.said] if each.said else map(fold_name, each.values))
-        if name
+        for name in _phrases(each)
     ]
     rest = folded
     for form in sorted(understood, key=len, reverse=True):
@@ -132,9 +131,8 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     quoted = map(fold_name, QUOTED.findall(question))
     known = (*named, *table.keys, *map(fold_name, table.names))
     is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
-    is_conditioned = _CONDITIONED.search(_NEEDED.sub(" ", rest)) and not any(
-        map(_IS_NEGATIVE.match, filter(None, named))
-    )
+    is_negative = any(map(_IS_NEGATIVE.match, named))
+    is_conditioned = _CONDITIONED.search(_NEEDED.sub(" ", rest)) and not is_negative
     if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded) or asks_for_several(question)):
         return None
     chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
@@ -150,6 +148,12 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
         are_whole and len(rows) == len(chosen) and not goes_on and all(_is_clear(table, each) for each in criteria)
     )
     return _told(table, folded, criteria, rows, is_whole=is_whole)
+
+
+def _phrases(criterion: _Criterion) -> list[str]:
+    """What the question says of a criterion, folded."""
+    names = [criterion.said] if criterion.said else map(fold_name, criterion.values)
+    return [name for name in names if name]
 
 
 def _goes_on(table: TableOfPage, place: int) -> bool:
