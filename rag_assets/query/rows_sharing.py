@@ -35,9 +35,11 @@ _CONDITIONED = re.compile(  # by what no cell tells, or asked for something else
     r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
     r"|last|per|without|still|yet|how|why|when|means?|overdue)\b"
 )
-_NEEDED = re.compile(r"[がで]?ないと[^、。]{0,8}(?:ない|ません)")  # as what `が必要` says
-_IS_NEGATIVE = re.compile(r"(?:not|non|un|no)\b|un|[未非不無]|なし|.*(?:なし|ない)$")  # of a cell
-_NOT_SO = r"[」』\"”')）]*(?:に|で|と|が)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?(?:ない|なく|以外)"
+_EXPLAINED = re.compile(  # `Aがないと使えない`, which needs it, and a negation whose cell stands in brackets behind it
+    r"[がで]?ないと[^、。]{0,8}(?:ない|ません)|(?:ない|ません)[(（]\n[)）]"
+)
+_NEGATION = "(?:ない(?!と)|なく(?!ては|ちゃ)|以外)"
+_NOT_SO = rf"[」』\"”')）]*(?:に|で|と|が)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?{_NEGATION}"
 _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 _UNIT = r"\s?(?:[年月日時分秒個件人名回円本枚台歳%％割倍点章節条項号版行列番]|文字|桁|か月|ヶ月|種類|つ)"
 _LIMIT = "以[上下]|未満|より|を?[超こ]え?|を[上下]回"
@@ -50,7 +52,9 @@ _COMPARED = (
     (re.compile(rf"{_NUMBER}(?:超|を?超え|を?こえ|を上回|より(?:高|大き|多|長))"), operator.gt),
 )
 _GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
-_HOUR = re.compile(r"(?<![\d後夜])(?P<hour>\d{1,2})時(?:ちょうど)?[にで](?:(?P<begins>始|開)|終|閉)")
+_HOUR = re.compile(
+    r"(?<![\d後夜])(?P<hour>\d{1,2})時(?:ちょうど)?[にで](?:(?P<begins>始|開)|終|閉)(?!い|まって|わって|じて)"
+)
 _BEGINS = re.compile("開始|始業|開館|開店|start|open|from")
 _ENDS = re.compile("終了|終業|閉館|閉店|end|close|until")
 _CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
@@ -60,9 +64,8 @@ _WHICH = re.compile(
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
 _NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
 _OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
-_HAS_MARK = (
-    r"[」』]?(?:に|と|が|で)?(?:なって(?!い?ない)|設定(?!されていない)|指定|必要(?!な[いく])|付[いけ]|つい|ある|あり|持つ|要る"
-    r"|対応し(?!ていない))"
+_HAS_MARK = (  # what goes on with a negation is left over
+    r"[」』]?(?:に|と|が|で)?(?:なって|設定|指定|必要|付[いけ]|つい|ある|あり|持つ|要る|対応し)"
     r"|[」』]?(?:の|な)?(?:もの|項目|列|カラム|フィールド|属性)|[」』]?(?:は|って)(?:どれ|何|なに|どの)"
 )
 
@@ -131,8 +134,7 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     quoted = map(fold_name, QUOTED.findall(question))
     known = (*named, *table.keys, *map(fold_name, table.names))
     is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
-    is_negative = any(map(_IS_NEGATIVE.match, named))
-    is_conditioned = _CONDITIONED.search(_NEEDED.sub(" ", rest)) and not is_negative
+    is_conditioned = _CONDITIONED.search(_EXPLAINED.sub(" ", rest))
     if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded) or asks_for_several(question)):
         return None
     chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
@@ -141,12 +143,11 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     held = asked & _terms(" ".join(found)) if found and found in chosen and not several else set()
     rows = [each for each in chosen if held <= _terms(" ".join(each))]
     is_less = len(rows) == len(table.rows) and not several and found is not None
-    goes_on = any(_goes_on(table, each.place) for each in criteria)
+    goes_on = any(table.goes_on(each.place) for each in criteria)
     if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(each.is_not for each in criteria)):
         return None
-    is_whole = (
-        are_whole and len(rows) == len(chosen) and not goes_on and all(_is_clear(table, each) for each in criteria)
-    )
+    is_clear = not goes_on and all(_is_clear(table, each, rows) for each in criteria)
+    is_whole = are_whole and is_clear and len(rows) == len(chosen)
     return _told(table, folded, criteria, rows, is_whole=is_whole)
 
 
@@ -156,20 +157,11 @@ def _phrases(criterion: _Criterion) -> list[str]:
     return [name for name in names if name]
 
 
-def _goes_on(table: TableOfPage, place: int) -> bool:
-    """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
-    return any(not row[place] and not row[0] for row in table.rows)
-
-
-def _is_clear(table: TableOfPage, criterion: _Criterion) -> bool:
+def _is_clear(table: TableOfPage, criterion: _Criterion, rows: Sequence[Sequence[str]]) -> bool:
     """Whether no other cell of the column holds a value of it among other words."""
-    others = {row[criterion.place] for row in table.rows} - criterion.values
-    return not any(
-        holds_word(fold_name(other), fold_name(value))
-        for other in others
-        for value in criterion.values
-        if fold_name(value)
-    )
+    values = criterion.values if criterion.is_not else criterion.values & {row[criterion.place] for row in rows}
+    others = {fold_name(row[criterion.place]) for row in table.rows if row[criterion.place] not in criterion.values}
+    return not any(holds_word(other, value) for value in filter(None, map(fold_name, values)) for other in others)
 
 
 def _told(

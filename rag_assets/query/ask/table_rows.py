@@ -172,6 +172,11 @@ class TableOfPage:
         is_doubtful = None in kinds.values()
         return cls(columns, keys, tuple(body), tuple(totals), (*section, *names), beginning, section, is_doubtful)
 
+    def goes_on(self, place: int) -> bool:
+        """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
+        first = next((at for at, key in enumerate(self.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
+        return any(not row[place] and not row[first] for row in self.rows)
+
     def is_told_apart_by(self, place: int) -> bool:
         """Whether the cells of a column tell rows apart."""
         return len({row[place] for row in self.rows if row[place]}) >= _KEY * len(self.rows)
@@ -265,7 +270,7 @@ class RowsAsked:
             return None
         chosen = [row for row in table.rows if all(row[place] in each for place, each in named.items())]
         is_asked = self._is_accounted_for(table, named)
-        goes_on = any(self._goes_on(table, place) for place, each in named.items() if "" not in each)
+        goes_on = any(table.goes_on(place) for place, each in named.items() if "" not in each)
         if not chosen or not is_sure or goes_on or len(table.rows) < _LEAST_ROWS:
             return _UNSURE if chosen and is_asked else None
         if len(chosen) == 1 and not _COUNT_ASKED.search(self.text) and not _EXTREME_ASKED.search(self.text):
@@ -340,11 +345,6 @@ class RowsAsked:
             or self._joins(table)
         )
         return {place: tuple(sorted(values)) for place, values in named.items()}, is_sure
-
-    def _goes_on(self, table: TableOfPage, place: int) -> bool:
-        """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
-        first = next((at for at, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
-        return any(not row[place] and not row[first] for row in table.rows)
 
     def _fills(self, table: TableOfPage, place: int, value: str) -> bool:
         """Whether a value stands in all rows."""
