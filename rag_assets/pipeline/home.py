@@ -24,7 +24,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,12 +183,10 @@ class Home:
     def state(self) -> "StateDatabase":
         """What the processes that call language models share."""
         from rag_assets.models.accounts.database import StateDatabase
-        from rag_assets.models.takeover import take_over
 
         url = self.settings.state_url
         location = self.path / _STATE_FILE if url is None else url.get_secret_value()
-        takeover = partial(take_over, self.path / "models", self.lake)
-        return StateDatabase(location, takeover, self.path / "state.id")
+        return StateDatabase(location, self.path / "state.id")
 
     def ledger(self, run_id: str | None = None) -> "Ledger":
         """Where calls of language models are written down, by a Dagster run or outside one."""

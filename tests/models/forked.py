@@ -16,7 +16,6 @@ FORKED.set_forkserver_preload(
         "rag_assets.models.language_models",
         "rag_assets.models.metered",
         "rag_assets.models.openai.model",
-        "rag_assets.models.takeover",
         "rag_assets.pipeline.repair",
         "rag_assets.store.lake",
     ]

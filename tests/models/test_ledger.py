@@ -16,8 +16,8 @@ from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger,
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome
 from rag_assets.contracts.tables import MODEL_CALLS
-from rag_assets.models.accounts.ledger import Entry, Ledger
-from rag_assets.models.accounts.schema import CALLS, CallRecord, call_rows, month_of
+from rag_assets.models.accounts.ledger import Entry, Ledger, month_account
+from rag_assets.models.accounts.schema import CALLS, SPENDING, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
 
 MODEL = ScriptedProvider.name
@@ -152,6 +152,18 @@ def test_a_result_of_a_batch_that_is_read_twice_was_paid_once(tmp_path: Path, da
     second.compact()
     assert second.spent_usd() == pytest.approx(COST_USD)
     assert second.rows().num_rows == 1
+
+
+def test_a_call_that_is_written_down_twice_is_charged_once(tmp_path: Path) -> None:
+    ledger = make_ledger(tmp_path)
+    record = ledger._record(MODEL, paid(0, when=time.time(), batch_id="batch"))
+    account = {"account": month_account(record.called_at), "spent_usd": 0.0, "changed_at": time.time()}
+    with ledger.database.transaction() as connection:
+        connection.execute(sa.insert(SPENDING), account)
+    for _ in range(2):
+        with ledger.database.transaction() as connection:
+            ledger.add(connection, [record])
+    assert [row.spent_usd for row in ledger.database.read(sa.select(SPENDING))] == [record.cost_usd]
 
 
 def test_one_request_paid_for_by_two_processes_shows_twice(tmp_path: Path) -> None:

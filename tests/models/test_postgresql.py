@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 import test_answers
+import test_anthropic_batches
 import test_budget
 import test_ledger
 import test_metered
@@ -84,6 +85,7 @@ def database(server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.mark.parametrize(
     "check",
     [
+        test_anthropic_batches.test_written_requests_are_read_back_whole,
         test_budget.test_a_call_that_may_cost_too_much_is_refused,
         test_budget.test_processes_share_a_budget,
         test_budget.test_what_a_killed_process_had_sent_stays_charged_and_shows_in_the_ledger,
@@ -93,7 +95,6 @@ def database(server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         test_state.test_what_processes_ask_at_once_is_paid_for_once,
         test_state.test_who_waits_for_a_process_that_dies_asks_itself,
         test_state.test_a_lease_of_a_process_that_died_is_taken_over,
-        test_state.test_a_home_of_the_release_before_is_taken_over_once,
     ],
 )
 def test_what_holds_in_a_file_holds_on_a_server(database: Path, check: Callable[[Path], None]) -> None:

@@ -1,4 +1,4 @@
-"""The state database: kills at any moment, the same asked at once, damage, and homes of the release before."""
+"""The state database: kills at any moment, the same asked at once, and damage."""
 
 import json
 import math
@@ -6,14 +6,12 @@ import os
 import random
 import signal
 import sqlite3
-import tarfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -22,9 +20,9 @@ import pytest
 import sqlalchemy as sa
 from forked import Child
 from scripted import Reply, ScriptedServer
-from scripted_provider import ScriptedProvider, answered, kill_at, make_ledger, request, state_of
+from scripted_provider import ScriptedProvider, answered, make_ledger, request, state_of
 
-from rag_assets.contracts.errors import BudgetError, SettingsError, StoreError
+from rag_assets.contracts.errors import SettingsError, StoreError
 from rag_assets.contracts.generation import Message, Request, Tag, request_key
 from rag_assets.models.accounts import database as module
 from rag_assets.models.accounts.answers import STORED_OUTCOMES
@@ -32,16 +30,13 @@ from rag_assets.models.accounts.budget import Budget
 from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.salvage import salvage
-from rag_assets.models.accounts.schema import ANSWERS, CALLS, META, OWNERS, RESERVATIONS, SPENDING
-from rag_assets.models.anthropic.open_batches import BatchStore
+from rag_assets.models.accounts.schema import ANSWERS, META, OWNERS, RESERVATIONS, SPENDING
 from rag_assets.models.language_models import ModelChoice, load_language_model
-from rag_assets.models.takeover import _read_calls, take_over
 from rag_assets.pipeline.repair import database_problem
 from rag_assets.store.lake import Lake
 
 MODEL = ScriptedProvider.name
 SERVER_ONLY = pytest.mark.skipif("RAG_STATE_URL" in os.environ, reason="a server is not a file")
-EARLIER_HOME = Path(__file__).parents[1] / "data" / "state" / "home_0_0.tar.gz"
 CATALOGUE = """
 [[model]]
 provider = "openai"
@@ -284,21 +279,6 @@ def test_who_gives_a_sign_meanwhile_is_not_forgotten(tmp_path: Path, monkeypatch
         assert owners(state) == [2.0]
 
 
-def test_signs_are_given_during_a_takeover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SIGN_SECONDS", 0.01)
-    seen = []
-
-    def take_long(state: StateDatabase) -> None:
-        with state.lease("takeover"):
-            first, deadline = owners(state), time.monotonic() + 30
-            while owners(state) == first:
-                assert time.monotonic() < deadline
-            seen.append(owners(state))
-
-    StateDatabase(os.environ.get("RAG_STATE_URL") or tmp_path / "state.db", take_long).read(sa.select(ANSWERS))
-    assert len(seen) == 1
-
-
 @SERVER_ONLY
 def test_errors_are_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.db"
@@ -417,106 +397,3 @@ def test_a_database_that_is_locked_is_not_damaged(tmp_path: Path, monkeypatch: p
     assert salvage(home / "state.db", saved) > 0
     with pytest.raises(StoreError, match="absent.db: cannot be opened"):
         salvage(tmp_path / "absent.db", saved)
-
-
-# Homes of the release before
-
-
-def earlier_home(folder: Path) -> dict[str, object]:
-    with tarfile.open(EARLIER_HOME) as tar:
-        tar.extractall(folder, filter="data")
-    facts: dict[str, object] = json.loads((folder / "expected.json").read_text())
-    return facts
-
-
-def taken_over(home: Path) -> Ledger:
-    lake = Lake(home / "lake")
-    location = os.environ.get("RAG_STATE_URL") or home / "state.db"
-    return Ledger(lake, StateDatabase(location, lambda state: take_over(home / "models", lake, state)), "run 9")
-
-
-def assert_whole(home: Path, ledger: Ledger, facts: dict[str, object]) -> None:
-    """Answers, rows, what was spent and open batches are those of the release before."""
-    assert ledger.rows()["call_id"].to_pylist() == facts["ids"]
-    assert ledger.spent_usd() == pytest.approx(facts["spent_usd"])
-    assert ledger.answers.stats().entries == facts["answers"]
-    assert ledger.answers.stats().damaged == 0
-    found = ledger.answers.find(request_key(MODEL, request(0)))
-    assert found is not None
-    assert found.text == "answer to  0", "not that of the second payment"
-    batches = BatchStore(ledger.database).open_batches()
-    assert sorted((each.batch_id or "", each.price_usd, each.requests) for each in batches) == [
-        ("", 0.125, 1),
-        ("msgbatch_1", 0.125, 1),
-    ]
-    texts = {
-        each.messages[0].text
-        for batch in batches
-        for each in BatchStore(ledger.database).requests(batch.nonce).values()
-    }
-    assert texts == {"one", "two"}
-    assert not any((home / "models" / name).exists() for name in ("answers", "journal", "batches", "budget", "limits"))
-
-
-def test_a_home_of_the_release_before_is_taken_over_once(tmp_path: Path) -> None:
-    facts = earlier_home(tmp_path)
-    ledger = taken_over(tmp_path)
-    assert_whole(tmp_path, ledger, facts)
-    ledger.compact()
-    assert_whole(tmp_path, ledger, facts)
-    assert_whole(tmp_path, taken_over(tmp_path), facts)
-
-
-def killed_takeover(home: Path, moment: int) -> None:
-    kill_at(moment)
-    taken_over(home).answers.stats()
-
-
-@pytest.mark.parametrize("moment", range(1, 14, 3))
-def test_an_interrupted_takeover_goes_on(tmp_path: Path, moment: int) -> None:
-    facts = earlier_home(tmp_path)
-    Child(killed_takeover, tmp_path, 8 * moment).wait()
-    assert_whole(tmp_path, taken_over(tmp_path), facts)
-
-
-def test_what_is_taken_over_again_is_charged_once(tmp_path: Path) -> None:
-    earlier_home(tmp_path)
-    records = [replace(each, cost_usd=1.0) for each in _read_calls(next((tmp_path / "models/journal").glob("*.jsonl")))]
-    ledger = make_ledger(tmp_path, "run 1")
-    with ledger.database.transaction() as connection:
-        accounts = {f"month {each.month}" for each in records}
-        rows = [{"account": name, "spent_usd": 0.0, "changed_at": time.time()} for name in sorted(accounts)]
-        connection.execute(sa.insert(SPENDING), rows)
-    for _ in range(2):
-        with ledger.database.transaction() as connection:
-            ledger.add(connection, records)
-    spent = sum(row.spent_usd for row in ledger.database.read(sa.select(SPENDING)))
-    assert spent == len({each.call_id for each in records}) > 0
-
-
-def test_folders_that_cannot_be_moved_aside_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    earlier_home(tmp_path)
-
-    def refuse(self: Path, target: Path) -> Path:
-        raise PermissionError(13, "Permission denied", str(self))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", refuse)
-        with pytest.raises(StoreError, match="cannot be taken over: .*Permission denied"):
-            taken_over(tmp_path).answers.stats()
-    taken_over(tmp_path).answers.stats()
-    assert not (tmp_path / "models" / "journal").exists()
-    assert not (tmp_path / "models" / "journal.taken-over").exists()
-
-
-def test_the_budget_of_the_month_goes_on(tmp_path: Path) -> None:
-    facts = earlier_home(tmp_path)
-    ledger = taken_over(tmp_path)
-    rows = ledger.rows().to_pylist()
-    months = {row["called_at"].strftime("%Y-%m") for row in rows}
-    start_of_month = time.strftime("%Y-%m", time.gmtime())
-    spent = float(str(facts["spent_usd"])) if months == {start_of_month} else 0.0
-    budget = Budget(ledger, 1.0)
-    with budget.session(), pytest.raises(BudgetError, match="batches under way"):  # 0.25 dollars
-        budget.reserve(MODEL, "key", request(5), 1.0 - 0.25 - spent + 0.001)
-    assert ledger.database.read(sa.select(CALLS.c.call_id)) != []

@@ -112,7 +112,7 @@ class AnswerStore:
         self, connection: Connection, answers: Sequence[tuple[StoredAnswer, CallRecord]]
     ) -> dict[str, StoredAnswer]:
         """Store answers, within a transaction; what is stored now under each key is that of whoever came first."""
-        self._database.insert_all(connection, ANSWERS, [answer_row(*each) for each in answers])
+        self._database.insert_all(connection, ANSWERS, [_row(*each) for each in answers])
         keys = [record.request_key for _, record in answers]
         payers = {row.request_key: row.call_id for row in connection.execute(_PAYERS, {"keys": keys})}
         stored = {
@@ -229,8 +229,6 @@ class AnswerStore:
         return found
 
 
-def answer_row(answer: StoredAnswer, record: CallRecord, used_at: float | None = None) -> dict[str, Any]:
-    """A row of `answers`."""
+def _row(answer: StoredAnswer, record: CallRecord) -> dict[str, Any]:
     text = answer.text.encode("utf-8", "surrogatepass")
-    used = time.time() if used_at is None else used_at
-    return {**record.plain(), "text": text, "checksum": zlib.crc32(text), "used_at": used}
+    return {**record.plain(), "text": text, "checksum": zlib.crc32(text), "used_at": time.time()}

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -102,7 +102,6 @@ class StateDatabase:
 
     Args:
         location: File of SQLite, or URL of a PostgreSQL database that no other knowledge base uses.
-        takeover: Called once when the database is there, before anything else.
         identity: File that names the knowledge base on all machines, made where it is missing. A server's database
             belongs to the first that uses it: calls of another would vanish into the ledger of the first.
 
@@ -110,20 +109,12 @@ class StateDatabase:
         path: Its file; None of a server.
     """
 
-    def __init__(
-        self,
-        location: Path | str,
-        takeover: "Callable[[StateDatabase], None] | None" = None,
-        identity: Path | None = None,
-    ) -> None:
+    def __init__(self, location: Path | str, identity: Path | None = None) -> None:
         self._url = _url(location)
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self.path = Path(self._url.database or "") if self._is_sqlite else None
         self._name = self._url.render_as_string(hide_password=False)
         self._identity = identity
-        self._takeover = takeover
-        self._taking_over = threading.RLock()
-        self._is_taking_over = False
 
     @property
     def place(self) -> str:
@@ -145,15 +136,6 @@ class StateDatabase:
             is_synced: Whether a durable one is synced at once; else `sync` is the caller's to call.
             exclusive: Whether no other exclusive transaction may run beside it; with SQLite none ever does.
         """
-        self._take_over()
-        with self._transaction(durable=durable, exclusive=exclusive) as connection:
-            yield connection
-        if durable and is_synced:
-            self.sync()
-
-    @contextmanager
-    def _transaction(self, *, durable: bool = False, exclusive: bool = False) -> Iterator[Connection]:
-        """See `transaction`; a takeover that goes on is not waited for."""
         with self._readable_errors(), self._writer() as connection:
             connection.begin()
             if not (durable or self._is_sqlite):
@@ -166,6 +148,8 @@ class StateDatabase:
             except BaseException:
                 connection.rollback()
                 raise
+        if durable and is_synced:
+            self.sync()
 
     def sync(self, seconds: float = 0.0) -> bool:
         """Have what was written outlast a power cut, unless that was done in the last seconds; whether it does."""
@@ -219,7 +203,6 @@ class StateDatabase:
     @contextmanager
     def _reader(self) -> Iterator[Connection | None]:
         """A connection that reads; None where there is no database yet."""
-        self._take_over()
         with self._readable_errors():
             if not self._is_sqlite:
                 with self._open().engine.connect() as connection:
@@ -302,7 +285,7 @@ class StateDatabase:
                 opened.present -= 1
                 if not opened.present:
                     opened.absent.set()
-                    with suppress(StoreError), self._transaction() as connection:
+                    with suppress(StoreError), self.transaction() as connection:
                         connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner == opened.owner))
 
     @contextmanager
@@ -332,7 +315,7 @@ class StateDatabase:
     def _give_sign(self, owner: str) -> None:
         """Say that this process lives, also where another one has taken it for dead."""
         now = time.time()
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             process = {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid()) or ""}
             connection.execute(self.insert(OWNERS), {"owner": owner, **process, "seen_at": now})
             connection.execute(_SEEN, {"me": owner, "now": now})
@@ -352,19 +335,6 @@ class StateDatabase:
     @property
     def _key(self) -> tuple[int, str, Path | None]:
         return os.getpid(), self._name, self._identity
-
-    def _take_over(self) -> None:
-        if self._takeover is None:
-            return
-        with self._taking_over:
-            takeover = self._takeover
-            if takeover is not None and not self._is_taking_over:
-                self._is_taking_over = True
-                try:
-                    takeover(self)
-                    self._takeover = None
-                finally:
-                    self._is_taking_over = False
 
     def _open(self, inode: tuple[int, int] | None = None) -> _Opened:
         found = _opened.get(self._key)

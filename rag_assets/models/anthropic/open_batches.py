@@ -145,27 +145,21 @@ class BatchStore:
         entries = list(entries)
         attempts = {f"{nonce}-{entry.digits}": entry.attempt for entry in entries}
         batch = OpenBatch(nonce, model_name, base_url, time.time(), None, attempts, price_usd)
-        self.add(batch, [entry.request for entry in entries])
-        return batch
-
-    def add(self, batch: OpenBatch, requests: Iterable[Request]) -> None:
-        """Write a batch down with its requests, in the order of its attempts; nothing where it is known already."""
         rows = [
             {
-                "nonce": batch.nonce,
-                "digits": digits_of(custom_id),
+                "nonce": nonce,
+                "digits": entry.digits,
                 "position": position,
-                "attempt": attempt,
-                "request": zlib.compress(json.dumps(_fields(request)).encode(), 3),
+                "attempt": entry.attempt,
+                "request": zlib.compress(json.dumps(_fields(entry.request)).encode(), 3),
             }
-            for position, ((custom_id, attempt), request) in enumerate(
-                zip(batch.attempts.items(), requests, strict=True)
-            )
+            for position, entry in enumerate(entries)
         ]
         with self._database.transaction(durable=True) as connection:
             values = {column.name: getattr(batch, column.name, None) for column in BATCHES.columns}
             connection.execute(self._database.insert(BATCHES), values)
             connection.execute(self._database.insert(BATCH_REQUESTS), rows)
+        return batch
 
     def write_id(self, nonce: str, batch_id: str) -> None:
         """Write down the id that the provider gave; it is on the disk when this returns."""
@@ -200,7 +194,7 @@ class BatchStore:
         statement = sa.select(*columns).where(BATCH_REQUESTS.c.nonce == sa.bindparam("batch"))
         rows = self._database.read(statement.order_by(BATCH_REQUESTS.c.position), {"batch": nonce})
         try:
-            return {f"{nonce}-{row.digits}": request_from(json.loads(zlib.decompress(row.request))) for row in rows}
+            return {f"{nonce}-{row.digits}": _request(json.loads(zlib.decompress(row.request))) for row in rows}
         except (zlib.error, ValueError, TypeError, KeyError) as error:
             raise ModelError(
                 f"{self._database.place}: batch {nonce} is damaged; `rag-assets batches --cancel` forgets it"
@@ -231,8 +225,7 @@ def _fields(request: Request) -> dict[str, object]:
     }
 
 
-def request_from(fields: dict[str, JsonValue]) -> Request:
-    """A request from what is written of it."""
+def _request(fields: dict[str, JsonValue]) -> Request:
     messages = cast("list[list[str]]", fields["messages"])
     return Request(
         prefix=cast("str", fields["prefix"]),
@@ -244,7 +237,7 @@ def request_from(fields: dict[str, JsonValue]) -> Request:
         temperature=cast("float | None", fields["temperature"]),
         seed=cast("int | None", fields["seed"]),
         stop=tuple(cast("list[str]", fields["stop"])),
-        attempt=cast("int", fields.get("attempt", 0)),
+        attempt=cast("int", fields["attempt"]),
     )
 
 
