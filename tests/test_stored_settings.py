@@ -173,17 +173,6 @@ def test_a_graph_is_made_by_default_but_not_of_what_was_indexed_without_one(tmp_
     assert not opened(tmp_path).settings.graph.enabled
 
 
-def test_a_graph_that_an_earlier_build_let_the_model_write_is_still_written_by_it(tmp_path: Path) -> None:
-    chosen = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
-    home = built(tmp_path, graph={"enabled": True})
-    assert opened(tmp_path, language_model=chosen).graph_model_name == "extractive"
-    values = {"graph": {"enabled": True}}  # as it stood then
-    for name in ("settings.json", "settings.json.copy"):
-        home.settings_path.with_name(name).write_bytes(sealed(values))
-    assert opened(tmp_path, language_model=chosen).graph_model_name.startswith("openai:m")
-    assert opened(tmp_path, language_model=chosen, graph={"language_model": False}).graph_model_name == "extractive"
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"graph": 1}', b"\xff\xfe"])
 def test_a_damaged_file_is_read_from_its_copy_and_told_where_both_are(tmp_path: Path, content: bytes) -> None:
     built(tmp_path, graph={"enabled": True})

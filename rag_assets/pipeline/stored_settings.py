@@ -91,7 +91,7 @@ def read_stored(path: Path) -> Values | None:
 
 def settings_file(path: Path) -> SealedFile:
     """The file of the stored settings and its copy."""
-    return SealedFile(path, _unsealed)
+    return SealedFile(path)
 
 
 def store_settings(path: Path, settings: Settings) -> None:
@@ -112,8 +112,6 @@ def _built_with(path: Path, lake: Lake) -> Values:
     stored = read_stored(path)
     if stored is None:
         return {"graph": {"enabled": holds_graph(lake)}} if lake.latest(DOCUMENTS) else {}
-    if stored.get("graph", {}).get("enabled"):  # settings of an earlier build do not say that the model wrote it
-        return {**stored, "graph": {"language_model": True, **stored["graph"]}}
     return stored
 
 
@@ -200,7 +198,3 @@ def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _unsealed(_content: bytes) -> dict[str, Any]:
-    raise ValueError("it has no digest")

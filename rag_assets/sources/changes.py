@@ -3,7 +3,6 @@
 Reads listings and stored tables only; hashes and parses nothing, so that a sensor may ask every minute.
 """
 
-import json
 import os
 import unicodedata
 from collections import Counter
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
@@ -228,7 +226,7 @@ def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
 
 def registry_file(registered: Path) -> SealedFile:
     """The file of the registered sources."""
-    return SealedFile(registered, _locations_alone)
+    return SealedFile(registered)
 
 
 def _read_registry(registered: Path) -> dict[str, str | None]:
@@ -239,14 +237,6 @@ def _read_registry(registered: Path) -> dict[str, str | None]:
         raise SettingsError(f"{error}; move it away and name its sources again: `rag-assets index LOCATION`") from error
     found: dict[str, str | None] = value["sources"] if value else {}
     return found
-
-
-def _locations_alone(content: bytes) -> dict[str, Any]:
-    """The registry as earlier releases wrote it: locations by name, without a digest."""
-    value = json.loads(content)
-    if not isinstance(value, dict) or not all(at is None or isinstance(at, str) for at in value.values()):
-        raise ValueError("expected locations by name")
-    return {"sources": value}
 
 
 def list_sources(

@@ -459,8 +459,6 @@ class StoreDamage:
                 self._vectors().forget_states(name)
             self.checksums.forget(known)
             for snapshot in self._snapshots.readable():  # numbers of versions begin again: none may be read under them
-                if not snapshot.files:
-                    aside.take(self._place(self._snapshots.path(snapshot.number)))
                 self.checksums.renew(path for path in snapshot.files if path.startswith(f"{place}/"))
 
     def _restore(self, place: str, mark: str) -> None:

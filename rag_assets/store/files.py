@@ -14,7 +14,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -211,14 +211,11 @@ class SealedFile:
 
     Args:
         path: Where it is.
-        earlier: Reads the form of earlier releases, which had neither digest nor copy; raises `ValueError` where the
-            content is not of that form.
     """
 
-    def __init__(self, path: Path, earlier: Callable[[bytes], dict[str, Any]]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.copy = path.with_name(f"{path.name}.copy")
-        self._earlier = earlier
 
     def read(self) -> dict[str, Any] | None:
         """Its value; None where there is neither the file nor its copy.
@@ -260,12 +257,10 @@ class SealedFile:
             return None, "a folder stands in its place"
         except OSError as error:
             return None, f"it cannot be read: {error.strerror}"
-        for read in (unsealed, self._earlier):
-            try:
-                return read(content), None
-            except (ValueError, TypeError):
-                continue
-        return None, "it is empty" if not content else "it is damaged"
+        try:
+            return unsealed(content), None
+        except ValueError:
+            return None, "it is empty" if not content else "it is damaged"
 
 
 def _digest(value: Mapping[str, Any]) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,7 +83,7 @@ class Lake:
     @property
     def shards_file(self) -> SealedFile:
         """Where the number of shards stands."""
-        return SealedFile(self.root / "shards.json", _shard_count_alone)
+        return SealedFile(self.root / "shards.json")
 
     def latest(self, table: Table, shards: Iterable[str] | None = None) -> dict[str, int]:
         """Latest version of each shard that has one, among some shards or all."""
@@ -270,14 +269,6 @@ class Lake:
                 if where is None:
                     return file.read(columns=chosen)
             return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(chosen, where)
-
-
-def _shard_count_alone(content: bytes) -> dict[str, Any]:
-    """The number of shards as earlier releases wrote it."""
-    value = json.loads(content)
-    if not isinstance(value, dict) or value.keys() != {"shard_count"}:
-        raise ValueError("expected a number of shards")
-    return value
 
 
 @contextmanager

@@ -8,14 +8,12 @@ not move readers back. The stable place of other programs (`rag_assets.store.pub
 `CURRENT`, under one lock; where a process is killed in between, the next one that looks moves it on.
 """
 
-import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import digest
@@ -38,10 +36,8 @@ class Snapshot:
         tables: Version of each shard, by table name and shard.
         vector_tables: Version of each serving table.
         row_counts: Rows by table name; serving tables are named `lancedb.<name>`.
-        files: Size and digest (`store.damage`) of every file that it consists of, by path below the home; none in
-            versions of earlier releases.
-        steps: Code, options and libraries that it was computed with, by step and by what people call them; none in
-            versions of earlier releases.
+        files: Size and digest (`store.damage`) of every file that it consists of, by path below the home.
+        steps: Code, options and libraries that it was computed with, by step and by what people call them.
         learned: Folders below the home of what was learned on the collection, by what it is; the last one is in force,
             those before were (`rag_assets.training.adoption`).
     """
@@ -270,7 +266,7 @@ class Snapshots:
     @property
     def pointer_file(self) -> SealedFile:
         """Where the pointer is."""
-        return SealedFile(self.root / "CURRENT", _bare_number)
+        return SealedFile(self.root / "CURRENT")
 
     @property
     def _pointer_lock(self) -> Lock:
@@ -298,17 +294,7 @@ def _decode(content: bytes, number: int) -> Snapshot:
         ValueError: It is damaged.
         TypeError: It is damaged.
     """
-    try:
-        snapshot = Snapshot(**unsealed(content))
-    except ValueError:
-        snapshot = Snapshot(**json.loads(content))  # earlier releases wrote neither digest nor files
-        if snapshot.files:
-            raise
+    snapshot = Snapshot(**unsealed(content))
     if snapshot.number != number:
         raise ValueError(f"it is of snapshot {snapshot.number}")
     return snapshot
-
-
-def _bare_number(content: bytes) -> dict[str, Any]:
-    """The pointer of earlier releases: a number alone."""
-    return {"snapshot": int(content.decode("ascii")), "rolled_back_from": None}

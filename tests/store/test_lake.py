@@ -112,7 +112,7 @@ def test_a_damaged_file_is_named(lake: Lake) -> None:
 
 def test_another_number_of_shards_is_refused(lake: Lake) -> None:
     lake.check_shard_count()
-    (lake.root / "shards.json").write_text('{"shard_count": 16}')
+    lake.shards_file.write({"shard_count": 16})
     with pytest.raises(StoreError, match="16"):
         lake.check_shard_count()
 
