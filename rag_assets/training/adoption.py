@@ -216,7 +216,7 @@ def _write_record(folder: Path, record: Mapping[str, object]) -> None:
 
 
 def basis_of(root: Path, place: str) -> Basis | None:
-    """What a stored candidate rests on; None where that is not known, as of an earlier release, or cannot be read.
+    """What a stored candidate rests on; None where that is not known or cannot be read.
 
     Where the same was learned several times, all questions are those that it was learned from.
     """
@@ -226,7 +226,7 @@ def basis_of(root: Path, place: str) -> Basis | None:
         questions, documents = (
             frozenset[str]().union(*(map(str, each[name]) for each in records)) for name in ("questions", "documents")
         )
-        return Basis(questions, documents, int(record["version"]), str(record["against"]), record.get("beside", {}))
+        return Basis(questions, documents, int(record["version"]), str(record["against"]), record["beside"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -374,9 +374,7 @@ def proof_against(record: Mapping[str, Any], place: str, learned: Mapping[str, S
 
 
 def _is_of(proof: Mapping[str, Any], snapshots: Snapshots, current: Snapshot) -> bool:
-    """Whether a proof is of the rows of a version; one of an earlier release does not say all that it rests on."""
-    if "beside" not in proof:
-        return False
+    """Whether a proof is of the rows of a version."""
     with suppress(StoreError):  # its own version is kept no more
         return snapshots.load(int(proof.get("version", 0))).same_rows(current)
     return False

@@ -275,7 +275,7 @@ def test_a_candidate_knows_what_it_was_learned_from(tmp_path: Path) -> None:
     path = tmp_path / place / "proof.json"
     record = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({key: value for key, value in record.items() if key != "questions"}), "utf-8")
-    assert basis_of(tmp_path, place) is None, "an earlier release did not say"
+    assert basis_of(tmp_path, place) is None, "it is not known"
 
 
 def test_what_no_version_names_is_removed_but_for_the_last(tmp_path: Path) -> None:
