@@ -517,7 +517,7 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
         box=tuple(row["box"]) if row["box"] is not None else None,
         format=row["format"],
         chunk_id=candidate.key,
-        heading=row.get("heading"),
+        heading=row["heading"],
     )
     return Hit(
         rank=rank,
@@ -531,5 +531,5 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
         title=row["title"],
         citation=citation,
         questions=candidate.questions,
-        beginning=row.get("beginning", ""),
+        beginning=row["beginning"],
     )

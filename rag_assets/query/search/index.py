@@ -124,7 +124,6 @@ class Index:
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
         self._known: dict[str, frozenset[str]] = {}
-        self._shown = [name for name in SHOWN if name in self._table.schema.names]  # an earlier release had fewer
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
 
     @cached_property
@@ -174,7 +173,7 @@ class Index:
             .distance_type("dot")
             .minimum_nprobes(self._probes[0])
             .maximum_nprobes(self._probes[1])
-            .select([*self._ids, *(self._shown if show else ()), "_distance"])
+            .select([*self._ids, *(SHOWN if show else ()), "_distance"])
             .with_row_id(True)
             .limit(limit)
         )
@@ -197,7 +196,7 @@ class Index:
         if terms:
             query = (
                 self._table.search(MatchQuery(terms, "search_text"), query_type="fts")  # type: ignore[call-arg]
-                .select([*self._ids, *(self._shown if show else ()), "_score"])
+                .select([*self._ids, *(SHOWN if show else ()), "_score"])
                 .with_row_id(True)
                 .limit(limit)
             )
@@ -219,7 +218,7 @@ class Index:
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """The columns that are shown, by row id."""
-        return self.values(row_ids, self._shown)
+        return self.values(row_ids, SHOWN)
 
     def read(self, found: Sequence[Candidate]) -> list[Candidate]:
         """Rows with what is shown of them."""
@@ -274,7 +273,7 @@ class Index:
         nowhere = pa.array([""] * rows.num_rows, pa.string())
         documents = rows["document_id"] if "document_id" in self.columns else nowhere
         columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
-        shown = rows.select(self._shown).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
+        shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
         return best_first(Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True))
 
 
