@@ -69,7 +69,7 @@ def stale_steps(home: Home) -> list[Stale]:
         places = {shard for table in made for shard in home.lake.latest(table)}
         if before is None:  # nothing of it is stored where it was switched on just now
             places |= {*home.lake.latest(DOCUMENTS)} if step.sharded else {WHOLE}
-        reasons = _differences(before, facts[step.name], earlier=not newest.steps)
+        reasons = _differences(before, facts[step.name])
         found += [Stale(step.name, reason, tuple(sorted(places))) for reason in reasons]
         others = {
             shard
@@ -189,9 +189,7 @@ def _setting(home: Home, name: str) -> str:
     return str(value)
 
 
-def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, earlier: bool) -> list[str]:
-    if earlier:
-        return ["made by an earlier release"]
+def _differences(before: Mapping[str, str] | None, now: Mapping[str, str]) -> list[str]:
     if before is None:
         return ["new step"]
     return [f"{name} changed" for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]

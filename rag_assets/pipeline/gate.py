@@ -231,7 +231,7 @@ class Gate:
         return _Measurement(self._recorded(current.number))
 
     def _has_declared_columns(self, snapshot: "Snapshot") -> bool:
-        """Whether no file has columns of an earlier release; such files read as empty."""
+        """Whether no file has other columns than those declared; such files read as empty."""
         tables = [(TABLES[name], versions) for name, versions in snapshot.tables.items() if name in TABLES]
         return not any(schema_problems(self._home.lake, table, versions) for table, versions in tables)
 

@@ -109,7 +109,7 @@ class Lake:
     ) -> pa.Table:
         """Rows of some shards, or of all, in shard and key order.
 
-        A file that an earlier release wrote with other columns counts as empty, so that its rows are computed anew.
+        A file with other columns than those declared counts as empty, so that its rows are computed anew.
 
         Args:
             table: The table.
