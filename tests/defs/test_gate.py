@@ -269,7 +269,7 @@ def without_files(snapshot: Snapshot) -> Snapshot:
 
 
 def with_other_columns(home: Home, snapshot: Snapshot) -> Snapshot:
-    """A version whose passages were written by a release with other columns."""
+    """A version whose passages have other columns."""
     versions = snapshot.tables[CHUNKS.name]
     for path in home.lake.paths(CHUNKS, versions):
         rows = pq.read_table(path)
