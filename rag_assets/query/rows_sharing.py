@@ -14,11 +14,11 @@ with the most (`rag_assets.query.ask.table_rows`).
 import operator
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from rag_assets.query.ask.table_rows import VERB, Selection, TableOfPage, holds_word, measure
+from rag_assets.query.ask.table_rows import VERB, Selection, TableOfPage, are_joined, holds_word, measure
 from rag_assets.query.ask.wanted import QUOTED, asks_for_several, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
@@ -31,7 +31,7 @@ _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
 _CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
     r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ"
-    r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ"
+    r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どちら|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ"
     r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
     r"|last|per|without|still|yet|how|why|when|means?|overdue)\b"
 )
@@ -203,8 +203,9 @@ def _term(table: TableOfPage, criterion: _Criterion) -> str:
 def _named_cells(
     question: str, folded: str, table: TableOfPage, rows: Sequence[Sequence[str]]
 ) -> list[_Criterion] | None:
-    """The cells of rows that the question names, as words of their own or behind the name of their column; None where
-    it cannot be told which column is meant, or some are meant and others not.
+    """The cells of rows that the question names, as words of their own or behind the name of their column, with those
+    of the table that it joins to them (`未着手か対応中`); None where it cannot be told which column is meant, or some
+    are meant and others not.
     """
     codes, text = codes_named(question), folded.replace("以外", " 以外")
     named: dict[int, dict[str, bool]] = {}
@@ -223,9 +224,15 @@ def _named_cells(
         for at in places:
             if at != meant[0] and at in named:
                 named[at].pop(cell, None)
-    criteria = [_Criterion(place, frozenset(cells), any(cells.values())) for place, cells in named.items() if cells]
-    mixed = any(len(set(cells.values())) > 1 for cells in named.values())
-    return None if mixed or any(_names_others(text, table, each) for each in criteria) else criteria
+    criteria = []
+    for place, cells in ((place, cells) for place, cells in named.items() if cells):
+        values = frozenset(cells) | _others_named(text, table, place, cells)
+        is_not = any(cells.values())
+        is_one = len(values) == 1 or (not is_not and are_joined(text, map(fold_name, values)))
+        if not is_one or len(set(cells.values())) > 1:
+            return None
+        criteria.append(_Criterion(place, values, is_not))
+    return criteria
 
 
 def _stands_behind(folded: str, key: str, word: str) -> bool:
@@ -233,12 +240,15 @@ def _stands_behind(folded: str, key: str, word: str) -> bool:
     return re.search(rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}", folded) is not None
 
 
-def _names_others(text: str, table: TableOfPage, criterion: _Criterion) -> bool:
-    """Whether the question names further cells of the column of a criterion."""
-    known = [fold_name(value) for value in criterion.values]
-    words = {fold_name(row[criterion.place]) for row in table.rows} - set(known)
-    others = (each for each in words if len(each) > 1 and each in text and not any(each in other for other in known))
-    return any(is_named(text, each) for each in others)
+def _others_named(text: str, table: TableOfPage, place: int, cells: Iterable[str]) -> frozenset[str]:
+    """Further cells of a column that the question names."""
+    known = [fold_name(each) for each in cells]
+    words = {cell: fold_name(cell) for cell in {row[place] for row in table.rows}}
+    return frozenset(
+        cell
+        for cell, word in words.items()
+        if len(word) > 1 and word in text and not any(word in other for other in known) and is_named(text, word)
+    )
 
 
 def _is_named(text: str, codes: Set[str], key: str, word: str) -> bool:

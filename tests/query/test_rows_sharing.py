@@ -89,7 +89,11 @@ ISSUES = [
         ("担当が佐藤の課題はどれですか", 0, ["1", "2", "4"]),
         ("起票者が佐藤の課題はどれですか", 0, ["1", "3", "5"]),
         ("佐藤さんの課題はどれですか", 1, []),  # of either column
-        ("状態が未対応か対応中の課題はどれですか", 0, []),
+        ("状態が未対応か対応中の課題はどれですか", 0, ["1", "3", "4"]),
+        ("状態が未対応または対応中の課題はどれですか", 2, ["1", "3", "4"]),
+        ("状態が未対応から対応中になった課題はどれですか", 0, []),
+        ("状態が未対応と対応中のどちらの課題ですか", 0, []),
+        ("状態が未対応と対応中でない課題はどれですか", 0, []),
         ("状態が完了ではなく未対応の課題はどれですか", 2, []),
         ("対応中の課題を完了にするにはどうすればいいですか", 0, []),
         ("対応中とはどういう意味ですか", 0, []),
@@ -116,12 +120,14 @@ def test_what_is_not_understood_selects_nothing(question: str, row: int, expecte
         ("Which tickets are Open?", ["T-1", "T-3"]),
         ("Which tickets don't have the status Open?", []),
         ("Which tickets aren't Open?", []),
-        ("Which tickets are Open or Closed?", []),
+        ("Which tickets are Open or Held?", ["T-1", "T-3", "T-5"]),
+        ("Which tickets are neither Open nor Held?", []),
         ("How do I open a ticket?", []),
     ],
 )
 def test_english_questions_are_taken_at_their_word(question: str, expected: list[str]) -> None:
     rows = [["T-1", "Open", "Alice"], ["T-2", "Closed", "Bob"], ["T-3", "Open", "Carol"], ["T-4", "Closed", "Dan"]]
+    rows += [["T-5", "Held", "Eve"]]
     found = shared(question, 0, rows, ["ID", "Status", "Owner"])
     assert ([cells[0] for cells in found.cells] if found else []) == expected
 

@@ -1,4 +1,4 @@
-"""Rows of a whole table that a question asks for: which have what it names, how many, a sum, the one with the most.
+"""What is true of a whole table: how many rows have what a question names, a sum, the row with the most, empty cells.
 
 A passage holds a part of a table; what is true of all its rows is told from the table as it was read. What is told so
 is said surely, so every word of a question must be accounted for: it is a value of the table, the name of a column, of
@@ -9,8 +9,9 @@ A table that the question is about, where it cannot be told which rows it asks f
 that would answer none does, unless one holds the rows of the others of its document, as a list of all beside sheets of
 its parts; nor does one with which a table without names of columns may go on.
 
-What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), and how rows are
-said (`rag_assets.query.ask.row_sentences`).
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), the rows that
+share something with one that answers (`rag_assets.query.rows_sharing`), and how rows are said
+(`rag_assets.query.ask.row_sentences`).
 """
 
 import re
@@ -24,7 +25,7 @@ from typing import Any
 
 from rag_assets.contracts.content import Row
 from rag_assets.parsing.chunking import column_names
-from rag_assets.query.ask.wanted import NOTHING, asks_for_several, is_named
+from rag_assets.query.ask.wanted import NOTHING, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import is_total, one_line
@@ -273,10 +274,6 @@ class RowsAsked:
         goes_on = any(table.goes_on(place) for place, each in named.items() if "" not in each)
         if not chosen or not is_sure or goes_on or len(table.rows) < _LEAST_ROWS:
             return _UNSURE if chosen and is_asked else None
-        if len(chosen) == 1 and not _COUNT_ASKED.search(self.text) and not _EXTREME_ASKED.search(self.text):
-            found = self._looked_up(table, chosen[0], named)
-            if found is not None:
-                return found
         if not is_asked or (named and not self._groups(table, named)):
             return None
         return self._told(table, chosen, named) or _UNSURE
@@ -298,9 +295,7 @@ class RowsAsked:
             unit = "件" if is_japanese(self.text) else ""
             place = [name for name in table.names if name][-1:]
             return _selection(table, chosen, None, f"{len(chosen)}{unit} ({', '.join(terms or place)})")
-        is_list = asks_for_several(self.text) or _WHICH_ASKED.search(self.text) or _LIST_ASKED.search(self.text)
-        is_part = len(chosen) < len(table.rows) or any(table.keys[place] in self.text for place in named)
-        return _selection(table, chosen, None) if named and is_part and (is_list or ("",) in named.values()) else None
+        return _selection(table, chosen, None) if ("",) in named.values() else None
 
     def _named(self, table: TableOfPage) -> tuple[_Named, bool]:
         """The values that the question names, as words of their own or behind the name of their column, and whether it
@@ -340,7 +335,7 @@ class RowsAsked:
             )
         across = [fold_name(values[0]) for values in named.values()]
         is_sure = is_sure and not (
-            any(len(values) > 1 and not _are_joined(self.text, map(fold_name, values)) for values in named.values())
+            any(len(values) > 1 and not are_joined(self.text, map(fold_name, values)) for values in named.values())
             or any(map(_JOINED.search, _texts_between(self.text, across)))
             or self._joins(table)
         )
@@ -401,20 +396,6 @@ class RowsAsked:
             if not fits:
                 return False
         return True
-
-    def _looked_up(self, table: TableOfPage, row: tuple[str, ...], named: _Named) -> Selection | None:
-        """The row of the key that the question names, where it asks for other columns by their names."""
-        columns = table.columns
-        keys = [place for place in named if len({each[place] for each in table.rows}) >= _KEY * len(table.rows)]
-        asked = [
-            place
-            for place, key in enumerate(table.keys)
-            if place not in named and row[place] and is_named(self.text, key)
-        ]
-        if not keys or not (asked or any(is_named(self.text, table.keys[place]) for place in keys)):
-            return None
-        order = [*keys, *asked, *(place for place in range(len(columns)) if place not in {*keys, *asked})]
-        return Selection((_pairs(columns, row, order),), (row,), entries=(_entry(table, row),))
 
     def _groups(self, table: TableOfPage, named: _Named) -> bool:
         """Whether what is named groups rows, and is no key."""
@@ -549,7 +530,7 @@ def _texts_between(text: str, words: Iterable[str]) -> list[str]:
     return [text[text.find(one) + len(one) : text.find(other)] for one, other in pairwise(ordered)]
 
 
-def _are_joined(text: str, words: Iterable[str]) -> bool:
+def are_joined(text: str, words: Iterable[str]) -> bool:
     """Whether words are named together, as in `未入金と保留`."""
     return all(map(_JOINING.fullmatch, _texts_between(text, words)))
 
