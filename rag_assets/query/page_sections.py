@@ -27,9 +27,9 @@ _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
 _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
 _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
-_SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
+SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
-_OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|の?表|\b(?:table|sheet|tab|screen)\b")
+OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|の?表|\b(?:table|sheet|tab|screen)\b")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -123,8 +123,8 @@ def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:
         question: The question.
         names: Of the sheets of a document, by their number.
     """
-    folded = _OF_TABLE.sub(" ", fold_name(question))
-    plain = {key: _OF_TABLE.sub("", fold_name(_SHEET_NUMBER.sub("", name))).strip() for key, name in names.items()}
+    folded = OF_TABLE.sub(" ", fold_name(question))
+    plain = {key: OF_TABLE.sub("", fold_name(SHEET_NUMBER.sub("", name))).strip() for key, name in names.items()}
     named = {key: name for key, name in plain.items() if name not in _ANY_SHEET and is_named(folded, name)}
     return frozenset(
         key for key, name in named.items() if not any(name != other and name in other for other in named.values())

@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from rag_assets.query.ask.table_rows import VERB, Selection, TableOfPage, are_joined, holds_word, measure
-from rag_assets.query.ask.wanted import QUOTED, asks_for_several, codes_named, is_named
+from rag_assets.query.ask.wanted import QUOTED, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
 from rag_assets.text.language import cut, is_japanese
 from rag_assets.text.plain import squeezed
@@ -29,7 +30,7 @@ from rag_assets.text.scripts import HIRAGANA
 _MOST_ROWS = 40
 _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
-_CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
+CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
     r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ"
     r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どちら|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ"
     r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
@@ -50,6 +51,11 @@ _COMPARED = (
     (re.compile(rf"{_NUMBER}(?:以下|at most)"), operator.le),
     (re.compile(rf"{_NUMBER}(?:未満|を下回|より(?:低|小さ|少な|短|安))"), operator.lt),
     (re.compile(rf"{_NUMBER}(?:超|を?超え|を?こえ|を上回|より(?:高|大き|多|長))"), operator.gt),
+)
+_CONTAINED = re.compile(
+    r"[「『\"“](?P<word>[^「」『』\"“”]{1,20})[」』\"”]"
+    r"(?:(?P<within>と名の?[付つ]く|を含[むんみ](?!ま)|が(?:含まれ|[付つ]い?[くて]|入っ)(?!てい?な|な))|(?P<begins>(?:で|から)始ま[るっ](?!てい?な))"
+    r"|(?P<ends>で終わ[るっ](?!てい?な)))"
 )
 _GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
 _HOUR = re.compile(
@@ -122,6 +128,7 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
         criteria += _marks(folded, table, {each.place for each in criteria})
     criteria += _compared(folded, table, {each.place for each in criteria})
     criteria += _at_time(folded, table, {each.place for each in criteria})
+    criteria += _containing(plain, table, {each.place for each in criteria})
     named = [name for each in criteria for name in _phrases(each)]
     understood = [
         re.escape(name) + (f"(?:{_NOT_SO})" if each.is_not and not each.said else "")
@@ -134,7 +141,7 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     quoted = map(fold_name, QUOTED.findall(question))
     known = (*named, *table.keys, *map(fold_name, table.names))
     is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
-    is_conditioned = _CONDITIONED.search(_EXPLAINED.sub(" ", rest))
+    is_conditioned = CONDITIONED.search(_EXPLAINED.sub(" ", rest))
     if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded) or asks_for_several(question)):
         return None
     chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
@@ -153,8 +160,8 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
 
 def _phrases(criterion: _Criterion) -> list[str]:
     """What the question says of a criterion, folded."""
-    names = [criterion.said] if criterion.said else map(fold_name, criterion.values)
-    return [name for name in names if name]
+    names = [criterion.said] if criterion.said else criterion.values
+    return list(filter(None, map(fold_name, names)))
 
 
 def _is_clear(table: TableOfPage, criterion: _Criterion, rows: Sequence[Sequence[str]]) -> bool:
@@ -315,6 +322,24 @@ def _at_time(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Cri
         if cells:
             yield _Criterion(place, cells, said=asked[0])
             return
+
+
+def _containing(plain: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+    """The only column with cells that hold, begin or end with what the question quotes so (`「マスタ」と名の付く`)."""
+    asked = _CONTAINED.search(plain)
+    if asked is None:
+        return
+    word = re.escape(fold_name(asked["word"]))
+    form = re.compile(f"^{word}" if asked["begins"] else f"{word}$" if asked["ends"] else word)
+    held = {
+        place: cells
+        for place in range(len(table.keys))
+        if place not in others
+        and (cells := frozenset(row[place] for row in table.rows if form.search(fold_name(row[place]))))
+    }
+    if len(held) == 1:
+        (place, cells), *_ = held.items()
+        yield _Criterion(place, cells, said=asked[0])
 
 
 def _terms(text: str) -> set[str]:

@@ -25,10 +25,11 @@ from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.statements import StatementKind, heading_above, statements
-from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
+from rag_assets.query.ask.wanted import AnswerTraits
 from rag_assets.query.page_sections import PageBlock
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
+from rag_assets.query.several_asked import asks_for_several
 
 _scorers: list[AnswerScorer] = []
 

@@ -75,7 +75,7 @@ from rag_assets.query.ask.scope import scope_of
 from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
-from rag_assets.query.ask.wanted import AnswerTraits, asks_for_several
+from rag_assets.query.ask.wanted import AnswerTraits
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
 from rag_assets.query.results import Hit, TraceRecorder
@@ -88,7 +88,9 @@ from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords, referred, refers_back, with_history
+from rag_assets.query.several_asked import asks_for_several
 from rag_assets.query.stored import StoredTables
+from rag_assets.query.table_fields import asks_for_fields, fields_named
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import prompt_language
@@ -406,6 +408,8 @@ class Asking:
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
             sentences, answers, row = extracts(asks, sources, blocks_of=blocks_of)
         trace.add("quote", began, len(sentences))
+        if (fields := self._fields(retrieval, sources, sentences, trace)) is not None:
+            return fields
         if answers and row:
             first = sentences[0].citations[0].number
             source = next(each for each in sources if each.number == first)
@@ -439,6 +443,36 @@ class Asking:
         selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
         if selection is None:
             return None
+        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
+        return self._told(retrieval, selection, passages, trace, began)
+
+    def _fields(
+        self, retrieval: Retrieval, sources: Sequence[Source], said: Sequence[Sentence], trace: TraceRecorder
+    ) -> _AnswerParts | None:
+        """The fields of a table that the question names, of the document of the best statement; None where it names
+        none.
+        """
+        if self.stored is None or not sources or not asks_for_fields(retrieval.question):
+            return None
+        began = time.perf_counter()
+        first = said[0].citations[0].number if said else sources[0].number
+        source = next(each for each in sources if each.number == first)
+        documents = [source.document_id]
+        pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
+        blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents)
+        is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
+        place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, source.beginning)
+        found = fields_named(
+            retrieval.question,
+            blocks.filter(is_short).to_pylist(),
+            {each["page_number"]: each["page_name"] or "" for each in pages},
+            place,
+            are_whole=source.citation.cell_range is not None,
+        )
+        if found is None:
+            return None
+        number, selection = found
+        of_page = pc.field("page_number") == number
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
         return self._told(retrieval, selection, passages, trace, began)
 

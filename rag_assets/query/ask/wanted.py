@@ -10,6 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from rag_assets.query.ask.statements import ADDRESS, Statement, StatementKind
+from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
@@ -46,35 +47,10 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
-    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限|即時|直ちに|随時|常時|終日|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
+    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|[かヶヵ]|年|月|週|日|時|分|秒|文字|台|枚|冊|階|歳|泊|％|%)|ゼロ|なし|無制限|即時|直ちに|随時|常時|終日|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
     r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
     r"|thousand|million|half|once|twice|double|every|hourly|nightly|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
-)
-_SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
-    r"(?!is\b|was\b|does\b|has\b|happens\b)\w*[^\Wsiu]s\b"
-    r"|\b(?:which|what) (?:(?!is\b|was\b|does\b|has\b|happens\b)\w+ ){0,3}\w*[^\Wsiu]s"
-    r" (?:do|does|did|are|were|can|must|may|should|will|have)\b"
-    r"|\b(?:a|the|full) list of\b|(?:^|\bplease |\byou |\band )(?:list|name the)\b"
-    r"|\ball\b|\bboth\b|\bcompare",
-    re.IGNORECASE,
-)
-_LISTED_ASKED = re.compile(  # of one thing, too, which `_ONE_ASKED` tells
-    r"(?<![\d.])(?:[2-9２-９]|[二三四五六七八九])(?:つ|点|項目|種類|タイプ|工程|層|段階|要素|条件|観点|[か箇]所)"
-    r"(?:$|とも|と?は|を|って|の(?![^、。]{0,10}(?:うち|中|いず))|[?？。（(])"
-    r"|(?:種類|選択肢|メンバー|内訳|カテゴリー?|順番|形式)(?:は|って|を|$)|(?:として|に)(?:挙[がげ]|選べ)|何が(?:あ|選|挙|並)"
-    r"|もの(?:は[?？。]?$|を教|$)|どんなもの"
-    r"|並べて|順に(?:教え|説明|言)|一覧で[?？。]?$|必(?:須|ず).{0,12}(?:どれ|何(?![色日円人名年月時分回件個%％]))|[をに]どう区分"
-    r"|ごとに.{0,12}(?:どの|何|いくら|どう|いくつ)|(?:どんな|どのような|どういう|何の)(?:種類|区分|項目|書類|費用|不備)"
-    r"|(?:どんな|どういう|どのような)(?:場合|とき)|手順を|何が(?:確認|書かれ|書いて|入って|記載|追加|出力|表示|でき)|何を(?:提出|入力|用意|準備|出)"
-    r"|(?:定義|登録|設定|用意)されている(?:値|項目|もの|区分|種類|コード|列|カラム)|(?:列名|カラム|列|項目|属性)(?:を物理名|と|の名前)|どれ(?:が|か)選べ"
-    r"|(?<!の)(?:項目|書類|カラム|権限|操作|機能|クラス|ブラウザ|部品)(?:(?:は|って)(?:何(?:です|でしょ|[?？]|$)|どれ(?!を))|を(?:教え|知り))"
-)
-_ONE_ASKED = re.compile(
-    "誰|だれ|いつ|いくら|一番|いちばん|最も|もっとも|何(?:[日円人名年月時分回件個%％]|文字)"
-    "|(?:率|額|料金?|期限|面積|長さ|上限|下限)は[?？]?$"
 )
 _LINK_ASKED = re.compile(
     r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
@@ -162,6 +138,8 @@ _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
 _BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
+_LENGTH = re.compile(r"サイズ|長さ|桁|文字|\b(?:size|length|len|digits)\b", re.IGNORECASE)
+_IN_CHARACTERS = frozenset({"文字", "桁"})
 _KINDS = (  # of values that are known by their form, and how they are asked for
     (
         re.compile(r"電話|連絡先|\b(?:tele)?phone\b|\btel\b|(?<![A-Za-z])(?:TEL|FAX)\b", re.IGNORECASE),
@@ -308,12 +286,6 @@ class AnswerTraits:
         return any(each in statement.text and _is_within(each, initials) for each in self.short_forms)
 
 
-def asks_for_several(question: str) -> bool:
-    """Whether a question asks for several things or a list."""
-    is_listed = _LISTED_ASKED.search(question) is not None and _ONE_ASKED.search(question) is None
-    return is_listed or _SEVERAL_ASKED.search(question) is not None
-
-
 def _is_within(letters: str, text: str) -> bool:
     """Whether letters stand in a text in their order."""
     rest = iter(text)
@@ -387,7 +359,9 @@ def _counts(statement: Statement, unit: str) -> bool:
             rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
         )
         or any(
-            (unit in header or _COUNT.search(header)) and NUMBERED.search(value) for header, value in statement.cells
+            (unit in header or _COUNT.search(header) or (unit in _IN_CHARACTERS and _LENGTH.search(header)))
+            and NUMBERED.search(value)
+            for header, value in statement.cells
         )
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )

@@ -1,0 +1,145 @@
+"""The fields of a table that a question names, from documents that define tables field by field.
+
+A definition is a table with a column of names of fields (`論理名`, `物理名`, "column name"). What it defines is called
+as its sheet, in the heading above it, or in a title block (`テーブル物理名 | history`); a row of that block, or of a
+list of tables, is most like the question, and tells none of the fields. Said are those that have what the question
+names, or all; nothing where a word is left over, which may be a condition, or where two tables are called so.
+
+What stays out: which rows have what a question names (`rag_assets.query.rows_sharing`), and in which document it is
+looked for (`rag_assets.query.ask.asking`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assets.query.ask.table_rows import Selection, TableOfPage
+from rag_assets.query.ask.wanted import is_named
+from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER
+from rag_assets.query.rows_sharing import CONDITIONED, rows_sharing
+from rag_assets.text.folding import fold_name
+from rag_assets.text.language import is_japanese
+from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
+
+_MOST_FIELDS = 200
+_ABOVE_ROWS = 12  # of a table that may be a title block
+_ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|fields?|attributes?)\b")
+_NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|\b(?:type|length|mean)")  # asks for one of a field, or how many
+_OF_FIELDS = re.compile(
+    r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
+    r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
+)
+_KEYS = (("主キー", "pk"), ("外部キー", "fk"))
+_BETWEEN_NAMES = re.compile(r"[\s【】「」『』()（）\[\]:：/|・]+")
+_WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[^\W{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
+_COMMON = frozenset(  # words that say nothing of which fields
+    re.findall(
+        r"\S+",
+        "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 "
+        "一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
+        "names name list all of the a an in and it does do has have is are what which there please me "
+        "show give contain consist contains",
+    )
+)
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """A table of fields, with the page that it is on, and what it is called by there, folded."""
+
+    page_number: int
+    block: Mapping[str, Any]
+    names: frozenset[str]
+
+
+def asks_for_fields(question: str) -> bool:
+    """Whether a question may ask for the fields of a table."""
+    folded = fold_name(question)
+    return _ASKED.search(folded) is not None and OF_TABLE.search(folded) is not None
+
+
+def fields_named(
+    question: str,
+    blocks: Sequence[Mapping[str, Any]],
+    sheets: Mapping[int, str],
+    place: Sequence[str],
+    *,
+    are_whole: bool,
+) -> tuple[int, Selection] | None:
+    """The fields of the only table of a document that a question names.
+
+    Args:
+        question: The question.
+        blocks: The rows of `blocks` of the document, in their order.
+        sheets: The names of its pages by number.
+        place: What the document is called, and how it begins.
+        are_whole: Whether no table goes on at another page.
+
+    Returns:
+        The number of the page and the fields, with what they are called and what else is asked of them; None where the
+        question names no table, or asks for anything else.
+    """
+    folded = fold_name(question)
+    spaced = OF_TABLE.sub(" ", folded)
+    definitions = list(_definitions(blocks, sheets))
+    called = Counter(name for each in definitions for name in each.names)
+    meant = {name for name, count in called.items() if count == 1 and _is_meant(folded, spaced, name)}
+    meant = {name for name in meant if not any(name != other and name in other for other in meant)}
+    found = [each for each in definitions if not meant.isdisjoint(each.names)]
+    if len(found) != 1:
+        return None
+    names = (*place, *found[0].names, sheets.get(found[0].page_number, ""))
+    table = TableOfPage.of(found[0].block, names)
+    if table is None or not 1 < len(table.rows) <= _MOST_FIELDS:
+        return None
+    for word, key in _KEYS:
+        if key in table.keys and not any(word in each for each in table.keys):
+            question = question.replace(word, key.upper())
+    selection = rows_sharing(question, (), [table], are_whole=are_whole)
+    selection = selection or _all_fields(fold_name(question), table, max(meant, key=len), are_whole)
+    return (found[0].page_number, selection) if selection else None
+
+
+def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str]) -> Iterator[_Definition]:
+    above: list[str] = []
+    page: int | None = None
+    for block in blocks:
+        if block["page_number"] != page:
+            page, above = block["page_number"], []
+        if block["kind"] != "table":
+            above += [block["text"] or ""] if block["kind"] == "heading" else []
+            continue
+        rows = block["rows"] or ()
+        headers = [fold_name(cell or "") for row in rows[: block["header_row_count"] or 0] for cell in row["cells"]]
+        if any(map(_OF_FIELDS.search, headers)):
+            texts = [SHEET_NUMBER.sub("", sheets.get(block["page_number"], "")), *(block["section"] or ())[-1:], *above]
+            names = {fold_name(part) for text in texts for part in (text, *_BETWEEN_NAMES.split(text))}
+            yield _Definition(block["page_number"], block, frozenset(names))
+            above = []
+        elif len(rows) <= _ABOVE_ROWS:
+            above += [cell or "" for row in rows for cell in row["cells"]]
+
+
+def _is_meant(folded: str, spaced: str, name: str) -> bool:
+    """Whether a question names a table: `name` before or with a word for tables, or an identifier."""
+    plain = OF_TABLE.sub("", name).strip()
+    if not is_named(spaced, plain):
+        return False
+    return "_" in plain or re.search(rf"{re.escape(plain)}[」』\"”')）]*\s?(?:{OF_TABLE.pattern})", folded) is not None
+
+
+def _all_fields(folded: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
+    """All rows, where every word behind the name of the table, or of a question that asks before it, is known."""
+    before, _, behind = folded.rpartition(OF_TABLE.sub("", name).strip())
+    rest = behind if _ASKED.search(behind) else before + behind
+    known = fold_name(" ".join((*table.columns, *table.names)))
+    left = [word for word in _WORDS.findall(OF_TABLE.sub(" ", rest)) if word not in _COMMON and word not in known]
+    if left or CONDITIONED.search(rest) or _NO_LIST.search(rest):
+        return None
+    said = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or (key and is_named(rest, key))]
+    rows = [row for row in table.rows if any(row[place] for place in said)]
+    told = tuple(tuple((table.columns[place], row[place]) for place in said if row[place]) for row in rows)
+    unit = "件" if is_japanese(folded) else ""
+    return Selection(told, tuple(rows), f"{len(rows)}{unit} ({name})" if are_whole else "") if told else None
