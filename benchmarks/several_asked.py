@@ -21,8 +21,8 @@ from scipy.sparse import csr_matrix
 from rag_assets.query.several_asked import FEATURES, asks_for_several, features
 
 WRITTEN = "written"
-DECAY = 0.1
-COLLECTION_WEIGHT = 3.0  # of a question that was asked of documents, against one written for this
+DECAY = 0.2
+COLLECTION_WEIGHT = 2.0  # of a question that was asked of documents, against one written for this
 
 
 def matrix(questions: Sequence[str]) -> csr_matrix:

@@ -31,10 +31,10 @@ _MOST_ROWS = 40
 _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
 CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
-    r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ"
+    r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ|の間|一緒|共同|分担|両方|移[動しっ]|入れ替|引き?継"
     r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どちら|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ"
     r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
-    r"|last|per|without|still|yet|how|why|when|means?|overdue)\b"
+    r"|last|per|between|together|both|without|still|yet|how|why|when|means?|overdue)\b"
 )
 _EXPLAINED = re.compile(  # `Aがないと使えない`, which needs it, and a negation whose cell stands in brackets behind it
     r"[がで]?ないと[^、。]{0,8}(?:ない|ません)|(?:ない|ません)[(（]\n[)）]"
@@ -56,6 +56,11 @@ _CONTAINED = re.compile(
     r"[「『\"“](?P<word>[^「」『』\"“”]{1,20})[」』\"”]"
     r"(?:(?P<within>と名の?[付つ]く|を含[むんみ](?!ま)|が(?:含まれ|[付つ]い?[くて]|入っ)(?!てい?な|な))|(?P<begins>(?:で|から)始ま[るっ](?!てい?な))"
     r"|(?P<ends>で終わ[るっ](?!てい?な)))"
+)
+_OR = r"(?:か(?!ら|ど|つ|[?？]|$)|または|又は|もしくは|若しくは|あるいは|ないし|\bor\b)"
+_RULED_OUT = (  # behind a cell, of what is not asked for
+    r"[」』\"”')）]*(?:[^、。にをがの]{0,12}?(?:以外|除[くい]|で(?:は|も)?な[いく]|じゃな[いく])"
+    r"|[がとを][^、。にをがの]{0,6}?(?:てい?な[いく]|まな[いく]|まらな[いく]|わらな[いく]|まず))"
 )
 _GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
 _HOUR = re.compile(
@@ -121,7 +126,11 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     if _GRADE.search(plain):
         return None
     folded = fold_name(plain)
-    criteria = _named_cells(question, folded, table, table.rows if found is None else [found])
+    contained = [fold_name(each[0]) for each in _CONTAINED.finditer(plain)]
+    if len(contained) > 1 or any(f"{each}か" in folded for each in contained):
+        return None
+    apart = folded.replace(contained[0], " ") if contained else folded
+    criteria = _named_cells(question, apart, table, table.rows if found is None else [found])
     if criteria is None:
         return None
     if not any(each.is_not for each in criteria):
@@ -156,6 +165,13 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
     is_clear = not goes_on and all(_is_clear(table, each, rows) for each in criteria)
     is_whole = are_whole and is_clear and len(rows) == len(chosen)
     return _told(table, folded, criteria, rows, is_whole=is_whole)
+
+
+def rules_out(question: str, row: Sequence[str]) -> bool:
+    """Whether a question asks for what does not have a cell, and a row has it."""
+    folded = fold_name(question)
+    words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded}
+    return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded) for word in words)
 
 
 def _phrases(criterion: _Criterion) -> list[str]:
@@ -236,7 +252,7 @@ def _named_cells(
         values = frozenset(cells) | _others_named(text, table, place, cells)
         is_not = any(cells.values())
         is_one = len(values) == 1 or (not is_not and are_joined(text, map(fold_name, values)))
-        if not is_one or len(set(cells.values())) > 1:
+        if not is_one or len(set(cells.values())) > 1 or not _is_of_column(text, table, place, values):
             return None
         criteria.append(_Criterion(place, values, is_not))
     return criteria
@@ -245,6 +261,21 @@ def _named_cells(
 def _stands_behind(folded: str, key: str, word: str) -> bool:
     """Whether the question says that a column has a value."""
     return re.search(rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}", folded) is not None
+
+
+def _is_of_column(text: str, table: TableOfPage, place: int, values: Set[str]) -> bool:
+    """Whether values are said of their own column, and joined to nothing else (`高か障害`)."""
+    words = {fold_name(each) for each in values}
+    for word in words:
+        if any(
+            key and at != place and key != table.keys[place] and _stands_behind(text, key, word)
+            for at, key in enumerate(table.keys)
+        ):
+            return False
+        joined = re.search(rf"{re.escape(word)}[」』\"”]?\s*{_OR}\s*[「『\"“]?", text)
+        if joined and not any(text.startswith(other, joined.end()) for other in words - {word}):
+            return False
+    return True
 
 
 def _others_named(text: str, table: TableOfPage, place: int, cells: Iterable[str]) -> frozenset[str]:

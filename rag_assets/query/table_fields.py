@@ -12,7 +12,7 @@ looked for (`rag_assets.query.ask.asking`).
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_assets.query.ask.table_rows import Selection, TableOfPage
@@ -21,12 +21,16 @@ from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER
 from rag_assets.query.rows_sharing import CONDITIONED, rows_sharing
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
+from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 _MOST_FIELDS = 200
 _ABOVE_ROWS = 12  # of a table that may be a title block
 _ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|fields?|attributes?)\b")
-_NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|\b(?:type|length|mean)")  # asks for one of a field, or how many
+_NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|どの|どれ|\b(?:type|length|mean)")  # some of them, or of one
+_ASKED_TOO = re.compile(
+    r"[」』]?\s?(?:[もとや、・]|を(?:教|知|示|挙|一|並)|付きで|つきで)"
+)  # behind the name of a column
 _OF_FIELDS = re.compile(
     r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
     r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
@@ -39,7 +43,7 @@ _COMMON = frozenset(  # words that say nothing of which fields
         r"\S+",
         "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 "
         "一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
-        "names name list all of the a an in and it does do has have is are what which there please me "
+        "names list all of the a an in and it does do has have is are what which there please me "
         "show give contain consist contains",
     )
 )
@@ -82,17 +86,22 @@ def fields_named(
         question names no table, or asks for anything else.
     """
     folded = fold_name(question)
-    spaced = OF_TABLE.sub(" ", folded)
+    spaced = fold_name(OF_TABLE.sub(" ", folded))  # again, as what stands before may end a word now
     definitions = list(_definitions(blocks, sheets))
     called = Counter(name for each in definitions for name in each.names)
     meant = {name for name, count in called.items() if count == 1 and _is_meant(folded, spaced, name)}
     meant = {name for name in meant if not any(name != other and name in other for other in meant)}
     found = [each for each in definitions if not meant.isdisjoint(each.names)]
-    if len(found) != 1:
+    if len(found) != 1 or _names_others(spaced, definitions, found[0], meant):
         return None
     names = (*place, *found[0].names, sheets.get(found[0].page_number, ""))
     table = TableOfPage.of(found[0].block, names)
-    if table is None or not 1 < len(table.rows) <= _MOST_FIELDS:
+    if table is None:
+        return None
+    rows = tuple(tuple(one_line(cell or "") for cell in row["cells"]) for row in found[0].block["rows"])
+    known = {*table.rows, *table.totals}  # a field may be called `合計`
+    table = replace(table, rows=tuple(row for row in rows if row in known), totals=(), is_doubtful=False)
+    if not 1 < len(table.rows) <= _MOST_FIELDS:
         return None
     for word, key in _KEYS:
         if key in table.keys and not any(word in each for each in table.keys):
@@ -116,10 +125,19 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
         if any(map(_OF_FIELDS.search, headers)):
             texts = [SHEET_NUMBER.sub("", sheets.get(block["page_number"], "")), *(block["section"] or ())[-1:], *above]
             names = {fold_name(part) for text in texts for part in (text, *_BETWEEN_NAMES.split(text))}
-            yield _Definition(block["page_number"], block, frozenset(names))
+            yield _Definition(block["page_number"], block, frozenset(names) - _COMMON)
             above = []
         elif len(rows) <= _ABOVE_ROWS:
             above += [cell or "" for row in rows for cell in row["cells"]]
+
+
+def _names_others(spaced: str, definitions: Sequence[_Definition], meant: _Definition, by: set[str]) -> bool:
+    """Whether a question names another table, too: with `と`, or as what the one refers to."""
+    text = spaced
+    for name in by:
+        text = text.replace(OF_TABLE.sub("", name).strip(), " ")
+    others = {name for each in definitions if each is not meant for name in each.names - meant.names}
+    return any(is_named(text, plain) for name in others if len(plain := OF_TABLE.sub("", name).strip()) > 1)
 
 
 def _is_meant(folded: str, spaced: str, name: str) -> bool:
@@ -127,18 +145,25 @@ def _is_meant(folded: str, spaced: str, name: str) -> bool:
     plain = OF_TABLE.sub("", name).strip()
     if not is_named(spaced, plain):
         return False
-    return "_" in plain or re.search(rf"{re.escape(plain)}[」』\"”')）]*\s?(?:{OF_TABLE.pattern})", folded) is not None
+    return (
+        "_" in plain or re.search(rf"{re.escape(plain)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})", folded) is not None
+    )
 
 
 def _all_fields(folded: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
     """All rows, where every word behind the name of the table, or of a question that asks before it, is known."""
     before, _, behind = folded.rpartition(OF_TABLE.sub("", name).strip())
+    behind = behind.removeprefix("ー")
     rest = behind if _ASKED.search(behind) else before + behind
-    known = fold_name(" ".join((*table.columns, *table.names)))
-    left = [word for word in _WORDS.findall(OF_TABLE.sub(" ", rest)) if word not in _COMMON and word not in known]
-    if left or CONDITIONED.search(rest) or _NO_LIST.search(rest):
+    words = set(_WORDS.findall(fold_name(" ".join(table.names)))) | _COMMON
+    asked = [key for key in table.keys if key and re.search(f"{re.escape(key)}{_ASKED_TOO.pattern}", rest)]
+    plain = OF_TABLE.sub(" ", rest)
+    for key in sorted([*asked, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):
+        plain = plain.replace(key, " ")
+    left = set(_WORDS.findall(plain)) - words
+    if left or CONDITIONED.search(before + behind) or _NO_LIST.search(plain):
         return None
-    said = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or (key and is_named(rest, key))]
+    said = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in asked]
     rows = [row for row in table.rows if any(row[place] for place in said)]
     told = tuple(tuple((table.columns[place], row[place]) for place in said if row[place]) for row in rows)
     unit = "件" if is_japanese(folded) else ""

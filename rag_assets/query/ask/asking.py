@@ -79,7 +79,7 @@ from rag_assets.query.ask.wanted import AnswerTraits
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
 from rag_assets.query.results import Hit, TraceRecorder
-from rag_assets.query.rows_sharing import rows_sharing
+from rag_assets.query.rows_sharing import rows_sharing, rules_out
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import Ask, parts_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
@@ -102,6 +102,7 @@ _TABLES_OF = 6  # passages found, whose documents' tables a question for rows ma
 _MOST_TABLE_ROWS = 20_000  # of all these tables
 _TABLE_COLUMNS = ("document_id", "page_number", "block_index", "section", "header_row_count", "rows")
 _PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the question names
+_DOCUMENTS_OF_FIELDS = 4  # in which the table is looked for that a question names
 _BESIDE = 30  # passages of a page that a list may go on in
 
 
@@ -417,6 +418,7 @@ class Asking:
                 return sharing
         said, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
+        is_near = is_near or rules_out(retrieval.question, row)
         return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
 
     def _sharing(
@@ -449,31 +451,36 @@ class Asking:
     def _fields(
         self, retrieval: Retrieval, sources: Sequence[Source], said: Sequence[Sentence], trace: TraceRecorder
     ) -> _AnswerParts | None:
-        """The fields of a table that the question names, of the document of the best statement; None where it names
-        none.
+        """The fields of a table that the question names: one of the document of the best statement, or else of the only
+        other that has one called so; None where there is none.
         """
         if self.stored is None or not sources or not asks_for_fields(retrieval.question):
             return None
         began = time.perf_counter()
-        first = said[0].citations[0].number if said else sources[0].number
-        source = next(each for each in sources if each.number == first)
-        documents = [source.document_id]
-        pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
-        blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents)
-        is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
-        place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, source.beginning)
-        found = fields_named(
-            retrieval.question,
-            blocks.filter(is_short).to_pylist(),
-            {each["page_number"]: each["page_name"] or "" for each in pages},
-            place,
-            are_whole=source.citation.cell_range is not None,
-        )
-        if found is None:
+        number = said[0].citations[0].number if said else sources[0].number
+        first = next(each for each in sources if each.number == number)
+        by_document = {each.document_id: each for each in (first, *sources)}
+        told: list[tuple[Source, int, Selection]] = []
+        for source in [*by_document.values()][:_DOCUMENTS_OF_FIELDS]:
+            documents = [source.document_id]
+            pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
+            blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents)
+            is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
+            found = fields_named(
+                retrieval.question,
+                blocks.filter(is_short).to_pylist(),
+                {each["page_number"]: each["page_name"] or "" for each in pages},
+                (source.title or "", *PurePath(source.document_id).with_suffix("").parts),
+                are_whole=source.citation.cell_range is not None,
+            )
+            told += [(source, *found)] if found else []
+            if found and source is first:
+                break
+        if len(told) != 1:
             return None
-        number, selection = found
+        (source, number, selection), *_ = told
         of_page = pc.field("page_number") == number
-        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
+        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [source.document_id], of_page).to_pylist()
         return self._told(retrieval, selection, passages, trace, began)
 
     def _blocks(self, sources: Sequence[Source]) -> PageBlocks:

@@ -1,0 +1,126 @@
+"""The fields of a table that a question names: all of them, or those that it asks for, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from rag_assets.query.ask.table_rows import Selection
+from rag_assets.query.rows_sharing import rules_out
+from rag_assets.query.several_asked import asks_for_several
+from rag_assets.query.table_fields import asks_for_fields, fields_named
+
+HEADER = ["No", "論理名", "物理名", "型", "Not Null", "PK", "備考"]
+USERS = [
+    ["1", "ユーザーID", "user_id", "int", "○", "○", ""],
+    ["2", "氏名", "name", "varchar", "○", "", ""],
+    ["3", "部署ID", "dept_id", "int", "", "", ""],
+    ["4", "合計", "total", "int", "", "", "月次"],
+]
+ORDERS = [["1", "受注ID", "order_id", "int", "○", "○", ""], ["2", "金額", "amount", "int", "", "", ""]]
+SHEETS = {1: "テーブル一覧", 2: "1.ユーザー", 3: "受注"}
+
+
+def table(page: int, rows: list[list[str]], headers: int = 1, section: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "page_number": page,
+        "kind": "table",
+        "section": list(section),
+        "text": "",
+        "header_row_count": headers,
+        "rows": [{"cells": row} for row in rows],
+    }
+
+
+BLOCKS = [
+    table(1, [["No", "論理テーブル", "物理テーブル"], ["1", "ユーザー", "users"], ["2", "受注", "orders"]]),
+    table(2, [["論理名称", "ユーザー"], ["物理名称", "users"]], headers=0),
+    table(2, [HEADER, *USERS]),
+    table(3, [["論理名称", "受注"], ["物理名称", "orders"]], headers=0),
+    table(3, [HEADER, *ORDERS]),
+]
+
+
+def fields(question: str, blocks: list[dict[str, Any]] = BLOCKS) -> tuple[int, Selection] | None:
+    return fields_named(question, blocks, SHEETS, ("テーブル定義書", "販売管理"), are_whole=True)
+
+
+def names(question: str) -> list[str]:
+    found = fields(question)
+    return [row[2] for row in found[1].cells] if found else []
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("販売管理のユーザーテーブルにはどんな項目がありますか", ["user_id", "name", "dept_id", "total"]),
+        ("usersテーブルのカラムを物理名で教えて", ["user_id", "name", "dept_id", "total"]),
+        ("「受注」テーブルの列を全部", ["order_id", "amount"]),
+        ("What columns does the orders table have?", ["order_id", "amount"]),
+        ("usersテーブルで型がintの列名を全部教えて", ["user_id", "dept_id", "total"]),
+        ("usersテーブルの項目のうち必須のものは？", []),
+        ("usersテーブルでPKの項目は？", []),
+        ("usersテーブルの氏名カラムの物理名は？", []),
+        ("usersテーブルのname列の備考は？", []),
+        ("usersテーブルに部署の項目はありますか？", []),
+        ("個人情報として扱うのはusersテーブルのどの項目？", []),
+        ("ordersを参照しているusersテーブルの項目は？", []),
+        ("usersとordersテーブルの項目", []),
+        ("usersテーブルの備考がある項目は？", []),
+        ("usersテーブルの3番目の項目は？", []),
+        ("customersテーブルの項目を教えて", []),
+    ],
+)
+def test_the_fields_that_a_question_asks_for(question: str, expected: list[str]) -> None:
+    assert names(question) == expected
+
+
+def test_fields_are_said_by_their_names_and_by_what_is_asked_too() -> None:
+    found = fields("usersテーブルの項目名と型を教えて")
+    assert found is not None
+    page, selection = found
+    assert (page, selection.said) == (2, "4件 (users)")
+    assert selection.rows[0] == (("論理名", "ユーザーID"), ("物理名", "user_id"), ("型", "int"))
+
+
+def test_a_name_that_two_tables_have_names_none() -> None:
+    again = [*BLOCKS, table(4, [["物理名称", "users"]], headers=0), table(4, [HEADER, *ORDERS])]
+    assert fields("usersテーブルの項目を教えて", again) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [("usersテーブルの列は？", True), ("受注画面の項目は？", True), ("在庫の数は？", False), ("列車の時刻表", True)],
+)
+def test_most_questions_are_not_looked_up(question: str, *, asks: bool) -> None:
+    assert asks_for_fields(question) is asks
+
+
+@pytest.mark.parametrize(
+    ("question", "ruled_out"),
+    [
+        ("状態が未着手でも対応中でもない課題は？", True),
+        ("状態が完了以外の課題は？", True),
+        ("佐藤が担当していない課題は？", True),
+        ("「未着手」ではない課題は？", True),
+        ("佐藤に認められていない操作は？", False),
+        ("状態が未着手の課題で、完了が近くないものは？", False),
+        ("「未着手では進めません」と出るのはいつ？", False),
+    ],
+)
+def test_a_row_with_what_is_not_asked_for_is_no_answer(question: str, *, ruled_out: bool) -> None:
+    assert rules_out(question, ["K-1", "佐藤", "未着手", "完了"]) is ruled_out
+
+
+@pytest.mark.parametrize(
+    ("question", "several"),
+    [
+        ("主キーは何の組み合わせになってますか", True),
+        ("申請に要る書類は？", True),
+        ("対応ブラウザは？", True),
+        ("主キーは何番目の列ですか", False),
+        ("一番多い項目は？", False),
+        ("What is the maximum file size?", False),
+    ],
+)
+def test_several_things_are_told_by_what_a_question_is_like(question: str, *, several: bool) -> None:
+    assert asks_for_several(question) is several
