@@ -28,9 +28,7 @@ _MOST_FIELDS = 200
 _ABOVE_ROWS = 12  # of a table that may be a title block
 _ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|fields?|attributes?)\b")
 _NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|どの|どれ|\b(?:type|length|mean)")  # some of them, or of one
-_ASKED_TOO = re.compile(
-    r"[」』]?\s?(?:[もとや、・]|を(?:教|知|示|挙|一|並)|付きで|つきで)"
-)  # behind the name of a column
+_ASKED_TOO = re.compile(r"[」』]?\s?(?:[もとや、・]|を(?:教|知|示|挙|一|並)|[付つ]きで)")  # behind the name of a column
 _OF_FIELDS = re.compile(
     r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
     r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
@@ -78,7 +76,7 @@ def fields_named(
         question: The question.
         blocks: The rows of `blocks` of the document, in their order.
         sheets: The names of its pages by number.
-        place: What the document is called, and how it begins.
+        place: What the document and its folders are called.
         are_whole: Whether no table goes on at another page.
 
     Returns:
@@ -107,7 +105,7 @@ def fields_named(
         if key in table.keys and not any(word in each for each in table.keys):
             question = question.replace(word, key.upper())
     selection = rows_sharing(question, (), [table], are_whole=are_whole)
-    selection = selection or _all_fields(fold_name(question), table, max(meant, key=len), are_whole)
+    selection = selection or _all_fields(fold_name(question), table, max(sorted(meant), key=len), are_whole)
     return (found[0].page_number, selection) if selection else None
 
 
@@ -132,7 +130,7 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
 
 
 def _names_others(spaced: str, definitions: Sequence[_Definition], meant: _Definition, by: set[str]) -> bool:
-    """Whether a question names another table, too: with `と`, or as what the one refers to."""
+    """Whether a question names another table beside the one that it names `by` these names."""
     text = spaced
     for name in by:
         text = text.replace(OF_TABLE.sub("", name).strip(), " ")
