@@ -22,6 +22,7 @@ WEIGHTS = Path(__file__).with_suffix(".npz")
 _RUN_CHARS = 4
 _RUN_WORDS = 3
 _END_CHARS = 14  # of a question, where its form stands
+_MOST_CHARS = 500  # the last ones, which are read
 _SEVERAL_ASKED = re.compile(
     r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
@@ -43,7 +44,7 @@ def asks_for_several(question: str) -> bool:
 
 def features(question: str) -> NDArray[np.int64]:
     """The places of the weights that count for a question, each once: int64 of shape `(features,)`."""
-    text = re.sub(r"\d+", "0", unicodedata.normalize("NFKC", question).lower().strip())
+    text = re.sub(r"\d+", "0", unicodedata.normalize("NFKC", question[-_MOST_CHARS:]).lower().strip())
     runs = _character_runs(f"^{text}$") if _UNSPACED.search(text) else _word_runs(["^", *_TOKEN.findall(text), "$"])
     return np.array(sorted({zlib.crc32(run.encode()) % FEATURES for run in runs}), np.int64)
 
