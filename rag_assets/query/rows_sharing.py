@@ -28,6 +28,7 @@ from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import HIRAGANA
 
 _MOST_ROWS = 40
+_QUESTION_CHARS = 500  # of a question, in which it is looked for what is ruled out
 _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
 CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
@@ -169,7 +170,7 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
 
 def rules_out(question: str, row: Sequence[str]) -> bool:
     """Whether a question asks for what does not have a cell, and a row has it."""
-    folded = fold_name(question)
+    folded = fold_name(question[:_QUESTION_CHARS])
     words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded}
     return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded) for word in words)
 

@@ -39,12 +39,13 @@ _TOKEN = re.compile(r"[a-z']+|0+|[^\w\s]")
 
 def asks_for_several(question: str) -> bool:
     """Whether a question asks for several things or a list."""
+    question = question[-_MOST_CHARS:]
     return _SEVERAL_ASKED.search(question) is not None or _score(question) > 0
 
 
 def features(question: str) -> NDArray[np.int64]:
     """The places of the weights that count for a question, each once: int64 of shape `(features,)`."""
-    text = re.sub(r"\d+", "0", unicodedata.normalize("NFKC", question[-_MOST_CHARS:]).lower().strip())
+    text = re.sub(r"\d+", "0", unicodedata.normalize("NFKC", question).lower().strip())
     runs = _character_runs(f"^{text}$") if _UNSPACED.search(text) else _word_runs(["^", *_TOKEN.findall(text), "$"])
     return np.array(sorted({zlib.crc32(run.encode()) % FEATURES for run in runs}), np.int64)
 

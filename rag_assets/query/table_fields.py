@@ -25,6 +25,7 @@ from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 _MOST_FIELDS = 200
+_QUESTION_CHARS = 500  # at most, of a question that is read word by word
 _ABOVE_ROWS = 12  # of a table that may be a title block
 _ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|fields?|attributes?)\b")
 _NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|どの|どれ|\b(?:type|length|mean)")  # some of them, or of one
@@ -58,6 +59,8 @@ class _Definition:
 
 def asks_for_fields(question: str) -> bool:
     """Whether a question may ask for the fields of a table."""
+    if len(question) > _QUESTION_CHARS:
+        return False
     folded = fold_name(question)
     return _ASKED.search(folded) is not None and OF_TABLE.search(folded) is not None
 
