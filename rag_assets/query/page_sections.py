@@ -116,6 +116,14 @@ def standing_together(
     return lines if fits and len(lines) > _LEAST_LINES and _hold(lines, said[:2]) else ()
 
 
+def without_table_words(text: str) -> str:
+    """A text, folded, without words for tables, which names have and questions leave out, or the other way round.
+
+    Each part is folded by itself, as what stood before such a word ends one now: `ユーザ` of `ユーザーテーブル`.
+    """
+    return " ".join(fold_name(part) for part in OF_TABLE.split(fold_name(text))).strip()
+
+
 def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:
     """The sheets that a question names, as `1 顧客` in 「顧客テーブルの…」; of several, those with the longest names.
 
@@ -123,8 +131,8 @@ def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:
         question: The question.
         names: Of the sheets of a document, by their number.
     """
-    folded = OF_TABLE.sub(" ", fold_name(question))
-    plain = {key: OF_TABLE.sub("", fold_name(SHEET_NUMBER.sub("", name))).strip() for key, name in names.items()}
+    folded = without_table_words(question)
+    plain = {key: without_table_words(SHEET_NUMBER.sub("", name)) for key, name in names.items()}
     named = {key: name for key, name in plain.items() if name not in _ANY_SHEET and is_named(folded, name)}
     return frozenset(
         key for key, name in named.items() if not any(name != other and name in other for other in named.values())

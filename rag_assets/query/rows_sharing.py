@@ -18,7 +18,15 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from rag_assets.query.ask.table_rows import VERB, Selection, TableOfPage, are_joined, holds_word, measure
+from rag_assets.query.ask.table_rows import (
+    QUESTION_CHARS,
+    VERB,
+    Selection,
+    TableOfPage,
+    are_joined,
+    holds_word,
+    measure,
+)
 from rag_assets.query.ask.wanted import QUOTED, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.several_asked import asks_for_several
@@ -28,7 +36,6 @@ from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import HIRAGANA
 
 _MOST_ROWS = 40
-_QUESTION_CHARS = 500  # of a question, in which it is looked for what is ruled out
 _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
 CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
@@ -170,7 +177,7 @@ def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *
 
 def rules_out(question: str, row: Sequence[str]) -> bool:
     """Whether a question asks for what does not have a cell, and a row has it."""
-    folded = fold_name(question[:_QUESTION_CHARS])
+    folded = fold_name(question[:QUESTION_CHARS])
     words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded}
     return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded) for word in words)
 

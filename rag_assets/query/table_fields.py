@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assets.query.ask.table_rows import Selection, TableOfPage
+from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage
 from rag_assets.query.ask.wanted import is_named
-from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER
+from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER, without_table_words
 from rag_assets.query.rows_sharing import CONDITIONED, rows_sharing
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
@@ -25,7 +25,6 @@ from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 _MOST_FIELDS = 200
-_QUESTION_CHARS = 500  # at most, of a question that is read word by word
 _ABOVE_ROWS = 12  # of a table that may be a title block
 _ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|fields?|attributes?)\b")
 _NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|どの|どれ|\b(?:type|length|mean)")  # some of them, or of one
@@ -40,7 +39,7 @@ _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[^\W{HAN}{KATAKANA_AND_M
 _COMMON = frozenset(  # words that say nothing of which fields
     re.findall(
         r"\S+",
-        "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 "
+        "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 項目一覧 "
         "一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
         "names list all of the a an in and it does do has have is are what which there please me "
         "show give contain consist contains",
@@ -50,7 +49,7 @@ _COMMON = frozenset(  # words that say nothing of which fields
 
 @dataclass(frozen=True)
 class _Definition:
-    """A table of fields, with the page that it is on, and what it is called by there, folded."""
+    """A table of fields, with the page that it is on, and what it is called there, without words for tables."""
 
     page_number: int
     block: Mapping[str, Any]
@@ -59,7 +58,7 @@ class _Definition:
 
 def asks_for_fields(question: str) -> bool:
     """Whether a question may ask for the fields of a table."""
-    if len(question) > _QUESTION_CHARS:
+    if len(question) > QUESTION_CHARS:
         return False
     folded = fold_name(question)
     return _ASKED.search(folded) is not None and OF_TABLE.search(folded) is not None
@@ -77,7 +76,7 @@ def fields_named(
 
     Args:
         question: The question.
-        blocks: The rows of `blocks` of the document, in their order.
+        blocks: The tables and headings of the document, rows of `blocks` in their order.
         sheets: The names of its pages by number.
         place: What the document and its folders are called.
         are_whole: Whether no table goes on at another page.
@@ -86,8 +85,7 @@ def fields_named(
         The number of the page and the fields, with what they are called and what else is asked of them; None where the
         question names no table, or asks for anything else.
     """
-    folded = fold_name(question)
-    spaced = fold_name(OF_TABLE.sub(" ", folded))  # again, as what stands before may end a word now
+    folded, spaced = fold_name(question), without_table_words(question)
     definitions = list(_definitions(blocks, sheets))
     called = Counter(name for each in definitions for name in each.names)
     meant = {name for name, count in called.items() if count == 1 and _is_meant(folded, spaced, name)}
@@ -125,7 +123,7 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
         headers = [fold_name(cell or "") for row in rows[: block["header_row_count"] or 0] for cell in row["cells"]]
         if any(map(_OF_FIELDS.search, headers)):
             texts = [SHEET_NUMBER.sub("", sheets.get(block["page_number"], "")), *(block["section"] or ())[-1:], *above]
-            names = {fold_name(part) for text in texts for part in (text, *_BETWEEN_NAMES.split(text))}
+            names = {without_table_words(part) for text in texts for part in (text, *_BETWEEN_NAMES.split(text))}
             yield _Definition(block["page_number"], block, frozenset(names) - _COMMON)
             above = []
         elif len(rows) <= _ABOVE_ROWS:
@@ -136,24 +134,22 @@ def _names_others(spaced: str, definitions: Sequence[_Definition], meant: _Defin
     """Whether a question names another table beside the one that it names `by` these names."""
     text = spaced
     for name in by:
-        text = text.replace(OF_TABLE.sub("", name).strip(), " ")
+        text = text.replace(name, " ")
     others = {name for each in definitions if each is not meant for name in each.names - meant.names}
-    return any(is_named(text, plain) for name in others if len(plain := OF_TABLE.sub("", name).strip()) > 1)
+    return any(is_named(text, name) for name in others)
 
 
 def _is_meant(folded: str, spaced: str, name: str) -> bool:
-    """Whether a question names a table: `name` before or with a word for tables, or an identifier."""
-    plain = OF_TABLE.sub("", name).strip()
-    if not is_named(spaced, plain):
+    """Whether a question names a table: an identifier, or with a word for tables behind it."""
+    if not is_named(spaced, name):
         return False
-    return (
-        "_" in plain or re.search(rf"{re.escape(plain)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})", folded) is not None
-    )
+    called = rf"{re.escape(name)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})"
+    return "_" in name or re.search(called, folded) is not None
 
 
 def _all_fields(folded: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
     """All rows, where every word behind the name of the table, or of a question that asks before it, is known."""
-    before, _, behind = folded.rpartition(OF_TABLE.sub("", name).strip())
+    before, _, behind = folded.rpartition(name)
     behind = behind.removeprefix("ー")
     rest = behind if _ASKED.search(behind) else before + behind
     words = set(_WORDS.findall(fold_name(" ".join(table.names)))) | _COMMON

@@ -46,6 +46,7 @@ _OPENED = {"(": ")", "（": "）", "[": "]", "［": "］", "<": ">", "＜": "＞
 
 # Terms of the full-text index.
 QUERY_TERMS = 512
+_QUERY_CHARS = 8 * QUERY_TERMS
 _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
 _IDEOGRAPHS = f"{HAN}〆"
 _RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>[^\W{_IDEOGRAPHS}{KANA}]+)")
@@ -141,7 +142,7 @@ def query_terms(text: str) -> str:
 
     Text far beyond what a person types (a pasted document) is cut, so that it costs no more than a long question.
     """
-    return " ".join(islice(dict.fromkeys(_terms(text)), QUERY_TERMS))
+    return " ".join(islice(dict.fromkeys(_terms(text[:_QUERY_CHARS])), QUERY_TERMS))
 
 
 def kind_of(term: str) -> TermKind:
@@ -182,8 +183,12 @@ def _word_terms(word: str) -> Iterator[str]:
 
 
 def content_words(text: str) -> list[tuple[str, ...]]:
-    """The words that carry what a text says, in their order, each as the terms by which it is compared."""
-    return [word for matched in _WORD.finditer(_plain(text)) for word in _words(matched.lastgroup, matched.group())]
+    """The words that carry what a text says, in their order, each as the terms by which it is compared.
+
+    Of very long ones, which are data, those of their beginning.
+    """
+    words = (word for matched in _WORD.finditer(_plain(text)) for word in _words(matched.lastgroup, matched.group()))
+    return [word[:_WORD_CHARS] for word in words]
 
 
 def content_terms(text: str) -> frozenset[str]:

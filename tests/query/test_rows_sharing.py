@@ -260,6 +260,7 @@ def test_the_tables_of_the_sheet_that_the_question_names_are_read_and_no_others(
     names = {1: "1 顧客", 2: "2. 顧客明細", 3: "コード名称", 4: "表紙"}
     assert sheets_named("顧客テーブルで必須の項目は？", names) == {1}
     assert sheets_named("顧客明細の項目は？", names) == {2}
+    assert sheets_named("ユーザーマスタの項目は？", {1: "1.ユーザー", 2: "顧客"}) == {1}
     assert sheets_named("「コード名称」シートの項目は？", names) == {3}
     assert sheets_named("必須の項目は？", names) == frozenset()
     columns = ["No", "項目名", "型", "必須"]

@@ -55,6 +55,7 @@ def names(question: str) -> list[str]:
         ("販売管理のユーザーテーブルにはどんな項目がありますか", ["user_id", "name", "dept_id", "total"]),
         ("usersテーブルのカラムを物理名で教えて", ["user_id", "name", "dept_id", "total"]),
         ("「受注」テーブルの列を全部", ["order_id", "amount"]),
+        ("受注テーブル項目一覧", ["order_id", "amount"]),
         ("What columns does the orders table have?", ["order_id", "amount"]),
         ("usersテーブルで型がintの列名を全部教えて", ["user_id", "dept_id", "total"]),
         ("usersテーブルの項目のうち必須のものは？", []),

@@ -7,6 +7,8 @@ passages ──► nothing found ───────────────�
     ├──► no language model, or it failed
     │        ├──► asks about documents as a whole ───► overview           (overview)
     │        ├──► asks for rows of a whole table ────► rows, their number (table_rows, row_sentences)
+    │        ├──► names a table, and its fields ─────► fields             (table_fields)
+    │        ├──► names what rows share with a quote ► rows, their number (rows_sharing)
     │        └──► any other question ────────────────► quotes             (extracts)
     ├──► meta_knowledge: records of questions ───┐
     ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
@@ -464,7 +466,8 @@ class Asking:
         for source in [*by_document.values()][:_DOCUMENTS_OF_FIELDS]:
             documents = [source.document_id]
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
-            blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents)
+            is_read = pc.field("kind").isin(["table", "heading"])
+            blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents, is_read)
             is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
             found = fields_named(
                 retrieval.question,

@@ -36,7 +36,7 @@ _LEAST_ROWS = 3  # of a table that rows are selected from
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
 _LEAST_SAMPLE = 2  # rows
 _LEAST_ACROSS = 3  # cells of a row in which one text stands
-_QUESTION_CHARS = 500  # at most, of a question that is read word by word
+QUESTION_CHARS = 500  # at most, of a question that is read word by word
 _LEAST_NAME = 3  # characters of a column's name or a cell in which no condition is looked for
 _CELL = " | "
 _NO_VALUE = "-"  # of empty cells
@@ -237,7 +237,7 @@ class RowsAsked:
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
         """What a question asks; None of a very long one, or with a sign of a condition that nothing here can check."""
-        if len(question) > _QUESTION_CHARS:
+        if len(question) > QUESTION_CHARS:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         text = fold_name(plain)

@@ -147,8 +147,9 @@ def ask(service: Service, asked: schemas.AskArguments, call: Call) -> schemas.As
                     case EvidenceFound(hits):
                         call.report(f"{len(hits)} passages found")
                     case TextPiece(text):
+                        if chars:  # else it may be all, as quotes are
+                            call.report(f"{chars} characters written")
                         chars += len(text)
-                        call.report(f"{chars} characters written")
         if answer is None:
             raise QueryError("there is no answer")
     cited = answer.cited()

@@ -95,8 +95,7 @@ def test_an_answer_names_its_sources_and_tells_how_far_it_is(agent: Agent) -> No
     [source] = answer["sources"]
     assert [each["number"] for each in sentence["citations"]] == [source["number"]]
     assert source["document_id"] == RECEIPT
-    assert told[0] == "3 passages found"
-    assert all("characters written" in (each or "") for each in told[1:]), "after a second, on a busy machine"
+    assert told == ["3 passages found"]
 
 
 def test_a_question_is_understood_with_those_before_it(agent: Agent) -> None:
