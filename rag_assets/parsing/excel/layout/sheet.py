@@ -15,6 +15,7 @@ from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Band, Box, begin_with_title, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel.layout.continuations import join_continuations
+from rag_assets.parsing.excel.layout.figures import figure_tables
 from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
 from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, figure_rows, table_block, text_line
@@ -105,6 +106,25 @@ def _continue_table(block: Block, lefts: list[int], cells: SheetCells, last: int
 
 
 def _layout(cells: SheetCells) -> list[Block]:
+    blocks = _blocks(cells)
+    tables = figure_tables(blocks, cells)
+    if not tables:
+        return blocks
+    merges = {(area.top, area.left): area for area in cells.merges}
+    rest: Texts = {}
+    boxes: list[list[Box]] = [[] for _ in tables]
+    for row, texts in cells.texts.items():
+        for column, text in texts.items():
+            number = next((number for number, table in enumerate(tables) if table.area.holds(row, column)), None)
+            if number is None:
+                rest.setdefault(row, {})[column] = text
+            else:
+                boxes[number].append(_cell_box(cells, row, column, merges))
+    figures = (table.block(held) for table, held in zip(tables, boxes, strict=True))
+    return [*_blocks(replace(cells, texts=rest)), *(block for block in figures if block is not None)]
+
+
+def _blocks(cells: SheetCells) -> list[Block]:
     floor = find_rooms(cells)
     groups: list[list[Box]] = []
     taken: set[tuple[int, int]] = set()

@@ -56,8 +56,9 @@ _FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 _Pair = tuple[Box, Box | None]
 
 
-def table_block(bands: list[Band]) -> Block | None:
-    """A table from its rows; None where no box holds text.
+def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
+    """A table from its rows, of which the first `headers` name columns, where that is known; None where no box holds
+    text.
 
     Rows and columns in which no text begins are left out. A value that spans several rows or columns stands in each of
     their cells, and once in the text. There too, empty cells keep their places, save in a form, where a value follows
@@ -68,7 +69,7 @@ def table_block(bands: list[Band]) -> Block | None:
         return None
     lefts = sorted({box.area.left for band in bands for box in band.slots})
     whole = Area.around(box.area for band in bands for box in band.boxes)
-    headers = _count_header_rows(bands)
+    headers = _count_header_rows(bands) if headers is None else headers
     paired = not headers and _is_coloured_form(bands)
     rows, lines = [], []
     for index, band in enumerate(bands):
@@ -221,7 +222,7 @@ def figure_rows(bands: Sequence[Band]) -> tuple[int, int] | None:
 
 
 def _hold_figures(texts: Sequence[str]) -> bool:
-    numbers = [text for text in texts if is_number(text) and not _is_year(plain(text))]
+    numbers = [text for text in texts if is_number(text) and not is_year(plain(text))]
     return len(numbers) * 2 > len(texts)
 
 
@@ -373,7 +374,7 @@ def _names_periods(boxes: Sequence[Box], below: Sequence[Band]) -> bool:
     periods = [box for box in boxes if is_number(box.text) or is_period(box.text)]
     if len(periods) < 2 or (numbers and not is_series([box.text for box in numbers])):
         return False
-    if numbers and not _is_year(plain(numbers[0].text)) and not _have_names(below, periods[0].area.left):
+    if numbers and not is_year(plain(numbers[0].text)) and not _have_names(below, periods[0].area.left):
         return False
     rows = _texts_below(periods, below)
     alike = sum(_counts_likewise(texts, periods[0].text, numbers=bool(numbers)) for texts in rows)
@@ -403,7 +404,7 @@ def _boxes_below(names: Sequence[Box], band: Band) -> list[Box]:
 def _counts_likewise(texts: Sequence[str], first: str, *, numbers: bool) -> bool:
     if not numbers:
         return sum(map(is_period, texts)) * 2 > len(texts)
-    return all(map(_is_year, map(plain, texts))) if _is_year(plain(first)) else is_series(texts)
+    return all(map(is_year, map(plain, texts))) if is_year(plain(first)) else is_series(texts)
 
 
 def _names_parts(bands: Sequence[Band], count: int) -> bool:
@@ -420,7 +421,8 @@ def _names_parts(bands: Sequence[Band], count: int) -> bool:
     return all(is_name(box.text) for box in parts) and sum(map(is_number, values)) > len(values) * _MOST
 
 
-def _is_year(text: str) -> bool:
+def is_year(text: str) -> bool:
+    """Whether a plain text is a year of four digits."""
     return len(text) == _YEAR_DIGITS and text.isdecimal() and text[:2] in {"19", "20"}
 
 

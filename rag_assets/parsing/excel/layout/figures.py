@@ -1,0 +1,241 @@
+"""Tables of figures as statistics are published: rows of numbers, their names at the left, behind spacer columns, in
+groups that empty rows part, below names of columns that empty rows set apart. Lines, where there are any, part them at
+random; here numbers that stand below each other tell what belongs together.
+
+What is found replaces the blocks of a sheet only where these leave figures without names, of their rows or columns.
+"""
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
+from rag_assets.parsing.excel.layout.bands import Box, make_bands
+from rag_assets.parsing.excel.layout.sections import is_unit
+from rag_assets.parsing.excel.layout.tables import is_year, table_block
+from rag_assets.parsing.names import Kind, is_period, is_series, kind_of, plain
+from rag_assets.text.cells import Area
+
+_LEAST_ROWS, _LEAST_FIGURES = 3, 8
+_EMPTY_ROWS = 3  # between groups of rows, and between the names of columns and the figures
+_EMPTY_HEADER_ROWS = 2  # between names of columns
+_EMPTY_COLUMNS = 3
+_HEADER_ROWS = 8
+_NAME_CHARS = 40  # of a column
+_LOOKED_AT_ROWS = 60
+_CODES = 2  # columns of numbers left of the names of rows
+_NAMED, _MOST, _SHARE, _SOME = 0.6, 0.5, 0.4, 0.3
+_FIGURES = frozenset({Kind.NUMBER, Kind.MARK})
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """A table of figures.
+
+    Attributes:
+        area: Where it stands, with all names of rows and columns.
+        names: The last row that names columns.
+        left: The first column of figures.
+    """
+
+    area: Area
+    names: int
+    left: int
+
+    def block(self, boxes: Sequence[Box]) -> Block | None:
+        """The table, made of the boxes of its cells; what names the columns at its left goes into its last header row,
+        wherever it stands.
+        """
+        bands = make_bands([self._lowered(box) for box in boxes])
+        return table_block(bands, headers=sum(band.top <= self.names for band in bands))
+
+    def _lowered(self, box: Box) -> Box:
+        if box.area.top > self.names or box.area.right >= self.left:
+            return box
+        return replace(box, area=Area(self.names, box.area.left, max(self.names, box.area.bottom), box.area.right))
+
+    def parts(self, block: Block) -> bool:
+        """Whether the table would part another one: it goes on at a side of this, or below."""
+        area = block_area(block)
+        goes_on = area.left < self.area.left or area.right > self.area.right or area.bottom > self.area.bottom
+        return block.kind is BlockKind.TABLE and self.area.meets(area) and goes_on
+
+
+def figure_tables(blocks: Iterable[Block], cells: SheetCells) -> list[FigureTable]:
+    """The tables of figures of a sheet that its blocks show without names, from top to bottom."""
+    blocks = list(blocks)
+    nameless = [block_area(block) for block in blocks if _lacks_names(block)]
+    if not nameless:
+        return []
+    spans = {(area.top, area.left): area for area in cells.merges}
+    tables = []
+    above = -1
+    for rows in _groups(cells.texts):
+        table = _named(rows, cells.texts, spans, above)
+        above = rows[-1]
+        if table is not None and any(map(table.area.meets, nameless)) and not any(map(table.parts, blocks)):
+            tables.append(table)
+    return tables
+
+
+def _lacks_names(block: Block) -> bool:
+    """Whether a block holds figures, and most of its rows, or all of its columns, have no name."""
+    if block.kind is not BlockKind.TABLE:
+        words = block.text.split()
+        return len(words) >= _LEAST_ROWS and all(kind_of(word) in _FIGURES for word in words[:_LOOKED_AT_ROWS])
+    rows = [[cell for cell in row.cells if cell] for row in block.rows[block.header_row_count :][:_LOOKED_AT_ROWS]]
+    kinds = [kind_of(cell) for cells in rows for cell in cells]
+    if kinds.count(Kind.NUMBER) < max(_LEAST_FIGURES, _MOST * len(kinds)):
+        return False
+    named = sum(any(map(_is_word, cells)) or any(map(_is_dated, cells[:1])) for cells in rows)
+    return not block.header_row_count or named < _NAMED * len(rows)
+
+
+def _is_word(text: str) -> bool:
+    return kind_of(text) not in _FIGURES
+
+
+def _is_dated(text: str) -> bool:
+    return is_period(text) or is_year(plain(text))
+
+
+def _groups(texts: Texts) -> Iterator[list[int]]:
+    """Rows of figures that stand in the same columns, with few empty rows and names of groups of rows between."""
+    rows: list[int] = []
+    columns: set[int] = set()
+    between = 0  # rows since the last one of figures that hold names of groups
+    for row, shown in texts.items():
+        numbers = {column for column, text in shown.items() if kind_of(text) in _FIGURES}
+        if not _holds_figures(list(shown.values())):
+            between += 1
+            if sum(column in columns for column in shown) > 1:  # names of columns
+                rows = yield from _ended(rows)
+                columns = set()
+            continue
+        near = bool(rows) and row - rows[-1] - 1 - between <= _EMPTY_ROWS
+        if not near or len(numbers & columns) < _MOST * len(numbers):
+            rows = yield from _ended(rows)
+            columns = set()
+        rows.append(row)
+        columns |= numbers
+        between = 0
+    yield from _ended(rows)
+
+
+def _ended(rows: list[int]) -> Generator[list[int], None, list[int]]:
+    if len(rows) >= _LEAST_ROWS:
+        yield rows
+    return []
+
+
+def _holds_figures(texts: Sequence[str]) -> bool:
+    """Whether a row is one of figures, and none of years that name columns."""
+    numbers = [text for text in texts if kind_of(text) is Kind.NUMBER]
+    marks = sum(kind_of(text) is Kind.MARK for text in texts)
+    is_names = len(numbers) > 2 and (is_series(numbers) or all(is_year(plain(text)) for text in numbers))
+    return len(numbers) > 1 and len(numbers) + marks >= _SHARE * len(texts) and not is_names
+
+
+def _named(rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Area], above: int) -> FigureTable | None:
+    """The table that rows of figures make with the names of their rows, left of them, and of their columns, in the rows
+    below `above`; None where most rows or columns have none.
+    """
+    columns: dict[int, list[str]] = {}
+    for row in rows:
+        for column, text in texts[row].items():
+            columns.setdefault(column, []).append(text)
+    figures = sorted(column for column, shown in columns.items() if _are_figures(shown, len(rows)))
+    label = _last_label(columns, figures, len(rows))
+    if label is None:
+        return None
+    left, right = _reach(sorted(columns), label)
+    figures = [column for column in figures if label < column <= right]
+    named = sum(
+        any(_is_word(text) or _is_dated(text) for column, text in texts[row].items() if left <= column <= label)
+        for row in rows
+    )
+    if len(figures) < 2 or named < _NAMED * len(rows):
+        return None
+    names = _names_above(rows[0], Area(above + 1, left, rows[-1], right), figures, texts, spans)
+    if names is None:
+        return None
+    return FigureTable(Area(names[0], left, rows[-1], right), names[1], figures[0])
+
+
+def _are_figures(shown: Sequence[str], count: int) -> bool:
+    figures = sum(kind_of(text) in _FIGURES for text in shown)
+    return len(shown) >= _SOME * count and figures >= _NAMED * len(shown)
+
+
+def _last_label(columns: Mapping[int, Sequence[str]], figures: Sequence[int], count: int) -> int | None:
+    """The last of the columns at the left that name rows: of words, behind few codes; or one of years."""
+    words = [
+        column
+        for column, shown in columns.items()
+        if len(shown) >= _SOME * count and sum(map(_is_word, shown)) >= _MOST * len(shown)
+    ]
+    labels = [column for column in words if sum(figure < column for figure in figures) <= _CODES]
+    if labels:
+        return max(labels)
+    if figures and sum(map(_is_dated, columns[figures[0]])) >= _NAMED * count:
+        return figures[0]
+    return None
+
+
+def _reach(columns: Sequence[int], start: int) -> tuple[int, int]:
+    """The first and the last of the columns around one between which few empty ones stand."""
+    left = right = start
+    for column in reversed([column for column in columns if column < start]):
+        if left - column - 1 > _EMPTY_COLUMNS:
+            break
+        left = column
+    for column in (column for column in columns if column > start):
+        if column - right - 1 > _EMPTY_COLUMNS:
+            break
+        right = column
+    return left, right
+
+
+def _names_above(
+    first: int, area: Area, figures: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Area]
+) -> tuple[int, int] | None:
+    """The first and the last of the rows above `first` that name columns of figures; None where most have no name."""
+    covered: set[int] = set()
+    named: list[int] = []
+    empty = 0
+    for row in range(first - 1, max(area.top, first - _HEADER_ROWS - _EMPTY_ROWS) - 1, -1):
+        is_enough = len(covered) >= _NAMED * len(figures)
+        shown = {column: text for column, text in texts.get(row, {}).items() if area.left <= column <= area.right}
+        boxes = [(spans.get((row, column), Area(row, column, row, column)), text) for column, text in shown.items()]
+        over = [(box, text) for box, text in boxes if box.right >= figures[0]]
+        if not over:
+            empty += 1
+            if empty > (_EMPTY_HEADER_ROWS if is_enough else _EMPTY_ROWS):
+                break
+            continue
+        if _holds_figures(list(shown.values())):
+            break
+        columns = {column for column in figures if any(box.left <= column <= box.right for box, _ in over)}
+        if not _are_names(over, columns, figures, is_above=is_enough):
+            if is_enough:
+                break
+            continue
+        covered |= columns
+        named.append(row)
+        empty = 0
+    return (named[-1], named[0]) if len(covered) >= _NAMED * len(figures) else None
+
+
+def _are_names(
+    over: Sequence[tuple[Area, str]], columns: Collection[int], figures: Sequence[int], *, is_above: bool
+) -> bool:
+    """Whether texts over columns of figures name them, or, `is_above` such names, groups of them: no title and no note
+    on the unit of all.
+    """
+    if any(len(text) > _NAME_CHARS or kind_of(text) is Kind.SENTENCE for _, text in over):
+        return False
+    if len(over) > 1:
+        return not (is_above and any(is_unit(text) for _, text in over))
+    box, text = over[0]
+    return len(columns) > 1 and box.left > figures[0] - _EMPTY_COLUMNS and not is_unit(text)
