@@ -1,10 +1,10 @@
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import ClassVar, cast
 
 import openpyxl
 import pytest
-from excel_building import LIMITS, build
+from excel_building import LIMITS, build, write
 from office_building import relations, saved, with_parts, zipped
 from openpyxl.worksheet.worksheet import Worksheet
 from python_calamine import CalamineWorkbook
@@ -119,7 +119,7 @@ def test_old_format_is_read() -> None:
     document = parse("legacy_sample.xls")
     heading, table = document.pages[0].blocks
     assert document.format == "xls"
-    assert (table.cell_range, table.header_row_count) == ("B5:C11", 1)
+    assert (table.cell_range, table.header_row_count) == ("B4:C10", 1)
     assert table.rows[1].cells == ("2019", "120")
     assert table.section == (heading.text,) == ("Number of freshwater ducks per year",)
 
@@ -165,21 +165,12 @@ def test_hidden_sheets_of_other_formats_are_marked() -> None:
     assert [(page.name, page.hidden) for page in pages] == [("表", False), ("裏", True)]
 
 
-def test_merged_ranges_of_old_workbooks_are_kept_and_show_their_first_cell() -> None:
-    class Sheet:
-        height, width, start = 2, 2, (3, 1)
-        merged_cell_ranges: ClassVar = [((3, 1), (3, 2)), ((4, 1), (4, 1))]
+def test_cells_and_merged_ranges_of_values_stand_where_they_are_in_the_sheet() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [["題", "表題"], ["甲", "乙"]], top=4, left=2)
+        sheet.merge_cells("B4:C4")
 
-        @staticmethod
-        def iter_rows() -> list[list[str]]:
-            return [["題", "表題"], ["甲", "乙"]]
-
-    class OldWorkbook:
-        @staticmethod
-        def get_sheet_by_index(_: int) -> Sheet:
-            return Sheet()
-
-    cells = read_values(cast("CalamineWorkbook", OldWorkbook()), 0, 100)
+    cells = read_values(CalamineWorkbook.from_filelike(BytesIO(build(fill))), 0, 100)
     assert cells.texts == {3: {1: "題"}, 4: {1: "甲", 2: "乙"}}
     assert [area.label for area in cells.merges] == ["B4:C4"]
 

@@ -251,7 +251,7 @@ def read_values(workbook: CalamineWorkbook, index: int, maximum_cells: int) -> S
     top, left = sheet.start or (0, 0)
     texts = {}
     length_chars = 0
-    for row, values in enumerate(sheet.iter_rows(), top):
+    for row, values in enumerate(sheet.to_python(skip_empty_area=True), top):
         shown = {column: text for column, value in enumerate(values, left) if (text := _show(value))}
         length_chars += sum(map(len, shown.values()))
         if length_chars > MAXIMUM_CHARS:
