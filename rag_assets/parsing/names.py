@@ -16,7 +16,9 @@ def _alternatives(words: str) -> str:
     return "|".join(map(re.escape, words.split()))
 
 
-_NUMBER = re.compile(r"[-+△▲(]?[¥$€£]?\d[\d,]*(?:\.\d+)?%?\)?|=[^=\s].*|-?[\d.]+e[-+]?\d+", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[-+△▲(]? ?[¥$€£]?(?:\d{1,3}(?: \d{3})+|\d[\d,]*)(?:\.\d+)?%?\)?|=[^=\s].*|-?[\d.]+e[-+]?\d+", re.IGNORECASE
+)
 _DATE = re.compile(
     r"(?:\d{4}|[mtshr]?\d{1,2}|(?:明治|大正|昭和|平成|令和)(?:\d{1,2}|元))\s?[-/.年]\s?\d{1,2}(?:\s?[-/.月]\s?\d{1,2}日?)?(?:月)?"
     r"(?:\s?\(.{1,30}\))*(?:\s\d{1,2}:\d{2}(?::\d{2})?)?|\d{1,2}月\d{1,2}日|\d{1,2}:\d{2}(?::\d{2})?",

@@ -5,8 +5,11 @@ random; here numbers that stand below each other tell what belongs together.
 What is found replaces the blocks of a sheet only where these leave figures without names, of their rows or columns.
 """
 
+import re
+from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
@@ -14,19 +17,20 @@ from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Box, make_bands
 from rag_assets.parsing.excel.layout.sections import is_unit
 from rag_assets.parsing.excel.layout.tables import is_year, table_block
-from rag_assets.parsing.names import Kind, is_period, is_series, kind_of, plain
-from rag_assets.text.cells import Area
+from rag_assets.parsing.names import Kind, is_count, is_number, is_period, is_series, kind_of, plain
+from rag_assets.text.cells import Area, parse_area
 
 _LEAST_ROWS, _LEAST_FIGURES = 3, 8
 _EMPTY_ROWS = 3  # between groups of rows, and between the names of columns and the figures
 _EMPTY_HEADER_ROWS = 2  # between names of columns
 _EMPTY_COLUMNS = 3
 _HEADER_ROWS = 8
-_NAME_CHARS = 40  # of a column
+_NAME_CHARS, _LONG_NAME_CHARS = 40, 15  # of a column
 _LOOKED_AT_ROWS = 60
 _CODES = 2  # columns of numbers left of the names of rows
-_NAMED, _MOST, _SHARE, _SOME = 0.6, 0.5, 0.4, 0.3
+_NAMED, _MOST, _SHARE, _SOME, _FEW = 0.6, 0.5, 0.4, 0.3, 0.05
 _FIGURES = frozenset({Kind.NUMBER, Kind.MARK})
+_TOTAL = re.compile("総?[計数]|合計|総合計|全体|全国|(?:grand )?total", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +48,131 @@ class FigureTable:
     left: int
 
     def block(self, boxes: Sequence[Box]) -> Block | None:
-        """The table, made of the boxes of its cells; what names the columns at its left goes into its last header row,
-        wherever it stands.
+        """The table, made of the boxes of its cells.
+
+        What names the columns at its left goes into its last header row, wherever it stands. A name of rows that is
+        written once holds for the rows below it up to the next one, and one of groups of columns for as many columns.
         """
-        bands = make_bands([self._lowered(box) for box in boxes])
-        return table_block(bands, headers=sum(band.top <= self.names for band in bands))
+        heads = [box for box in boxes if box.area.top <= self.names]
+        beside = [box for box in heads if box.area.right < self.left]
+        above = [box for box in heads if box.area.right >= self.left]
+        body = [box for box in boxes if box.area.top > self.names]
+        labels = [box for box in body if box.area.right < self.left]
+        lowered = (box.area._replace(top=self.names, bottom=max(self.names, box.area.bottom)) for box in beside)
+        bands = make_bands(
+            [
+                *(replace(box, area=area) for box, area in zip(beside, lowered, strict=True)),
+                *_widened(above, self.left),
+                *_lengthened(labels, {box.area.top for box in body if box.area.right >= self.left}),
+                *(box for box in body if box.area.right >= self.left),
+            ]
+        )
+        block = table_block(bands, headers=sum(band.top <= self.names for band in bands))
+        return None if block is None else _grouped(block)
 
-    def _lowered(self, box: Box) -> Box:
-        if box.area.top > self.names or box.area.right >= self.left:
-            return box
-        return replace(box, area=Area(self.names, box.area.left, max(self.names, box.area.bottom), box.area.right))
-
-    def parts(self, block: Block) -> bool:
-        """Whether the table would part another one: it goes on at a side of this, or below."""
-        area = block_area(block)
-        goes_on = area.left < self.area.left or area.right > self.area.right or area.bottom > self.area.bottom
-        return block.kind is BlockKind.TABLE and self.area.meets(area) and goes_on
+    def meets(self, block: Block) -> bool:
+        """Whether the table has cells of a block."""
+        return self.area.meets(block_area(block))
 
 
-def figure_tables(blocks: Iterable[Block], cells: SheetCells) -> list[FigureTable]:
+def _texts(cells: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, cells)))
+
+
+def _widened(heads: Sequence[Box], left: int) -> list[Box]:
+    """Boxes above columns of figures, names of groups over all columns of theirs: where the names below come again and
+    again, as often as there are groups, each of which stands somewhere above its own.
+    """
+    rows = [list(band.starting) for band in make_bands(heads)] if heads else []
+    right = max((box.area.right for box in heads), default=left)
+    for row, below in reversed(list(pairwise(rows))):
+        groups = [place for place, box in enumerate(row) if box.area.left >= left]
+        parts = [box for box in below if box.area.left >= left]
+        size, rest = divmod(len(parts), max(1, len(groups)))
+        names = [box.text for box in parts]
+        if len(groups) < 2 or size < 2 or rest or names != names[:size] * len(groups):
+            continue
+        lefts = [*(box.area.left for box in parts[::size]), right + 1]
+        wide = [
+            row[place].area._replace(left=start, right=end - 1)
+            for place, (start, end) in zip(groups, pairwise(lefts), strict=True)
+        ]
+        if all(area.shares_columns(row[place].area) for place, area in zip(groups, wide, strict=True)):
+            for place, area in zip(groups, wide, strict=True):
+                row[place] = replace(row[place], area=area)
+    return [box for row in rows for box in row]
+
+
+def _lengthened(labels: Sequence[Box], figures: Collection[int]) -> list[Box]:
+    """Names of rows, each down to the last row of figures above the next text in its column or left of it."""
+    rows = sorted(figures)
+    boxes: list[Box] = []
+    ends: dict[int, int] = {}  # of each column, the row of the next text in it or left of it
+    for box in sorted(labels, key=lambda box: box.area[:2], reverse=True):
+        area = box.area
+        end = min((row for column, row in ends.items() if column <= area.left), default=rows[-1] + 1)
+        last = rows[bisect_left(rows, end) - 1]
+        goes_on = area.top in figures and last > area.bottom and kind_of(box.text) is not Kind.MARK
+        # of several columns it keeps the first, beside the names of its rows
+        boxes.append(replace(box, area=area._replace(bottom=last, right=area.left)) if goes_on else box)
+        ends[area.left] = area.top
+    return boxes
+
+
+def _grouped(block: Block) -> Block:
+    """The table with one more column at its left, of the names of groups that stand in rows of their own."""
+    bodies = block.rows[block.header_row_count :]
+    alone = {index for index, row in enumerate(bodies) if len(_texts(row.cells)) == 1}
+    if not any(index + 1 not in alone for index in alone if index + 1 < len(bodies)):
+        return block
+    rows = [replace(row, cells=("", *row.cells)) for row in block.rows[: block.header_row_count]]
+    group = ""
+    for index, row in enumerate(bodies):
+        if index in alone:
+            group = next(filter(None, row.cells))
+        elif any(_TOTAL.fullmatch(plain(cell)) for cell in row.cells[:1]):
+            group = ""
+        rows.append(replace(row, cells=("" if index in alone else group, *row.cells)))
+    return replace(block, rows=tuple(rows))
+
+
+def figure_tables(blocks: Sequence[Block], cells: SheetCells) -> list[FigureTable]:
     """The tables of figures of a sheet that its blocks show without names, from top to bottom."""
-    blocks = list(blocks)
-    nameless = [block_area(block) for block in blocks if _lacks_names(block)]
+    nameless = [block for block in blocks if _lacks_names(block)]
     if not nameless:
         return []
     spans = {(area.top, area.left): area for area in cells.merges}
-    tables = []
+    named: list[FigureTable] = []
     above = -1
     for rows in _groups(cells.texts):
         table = _named(rows, cells.texts, spans, above)
         above = rows[-1]
-        if table is not None and any(map(table.area.meets, nameless)) and not any(map(table.parts, blocks)):
-            tables.append(table)
+        named.extend([] if table is None else [table])
+    tables = [table for table in named if any(map(table.meets, nameless))]
+    while parted := [block for block in blocks if _is_parted(block, tables)]:
+        tables = [table for table in tables if not any(map(table.meets, parted))]
     return tables
 
 
+def _is_parted(block: Block, tables: Iterable[FigureTable]) -> bool:
+    """Whether tables hold a part of another one, which goes on at their sides, or below, where notes may stand."""
+    if block.kind is not BlockKind.TABLE:
+        return False
+    area = block_area(block)
+    within = [table for table in tables if table.meets(block) and area.bottom > table.names]
+    if any(area.left < table.area.left or area.right > table.area.right for table in within):
+        return True
+    first = min((table.area.top for table in within), default=area.bottom)
+    for row in block.rows:
+        place, texts = parse_area(row.cell_range), _texts(row.cells)
+        is_below = place is not None and place.top > first and not any(table.area.meets(place) for table in within)
+        if is_below and (len(texts) > 1 or any(map(is_number, texts))):
+            return True
+    return False
+
+
 def _lacks_names(block: Block) -> bool:
-    """Whether a block holds figures, and most of its rows, or all of its columns, have no name."""
+    """Whether a block holds figures, and most of its rows, or of the columns of figures, have no name."""
     if block.kind is not BlockKind.TABLE:
         words = block.text.split()
         return len(words) >= _LEAST_ROWS and all(kind_of(word) in _FIGURES for word in words[:_LOOKED_AT_ROWS])
@@ -89,7 +181,13 @@ def _lacks_names(block: Block) -> bool:
     if kinds.count(Kind.NUMBER) < max(_LEAST_FIGURES, _MOST * len(kinds)):
         return False
     named = sum(any(map(_is_word, cells)) or any(map(_is_dated, cells[:1])) for cells in rows)
-    return not block.header_row_count or named < _NAMED * len(rows)
+    if not block.header_row_count or named < _NAMED * len(rows):
+        return True
+    heads = [row.cells for row in block.rows[: block.header_row_count]]
+    columns = zip(*(row.cells for row in block.rows[block.header_row_count :][:_LOOKED_AT_ROWS]), strict=True)
+    figures = [place for place, texts in enumerate(columns) if _are_figures([*filter(None, texts)], len(rows))]
+    named = sum(any(cells[place] for cells in heads) for place in figures)
+    return named < _NAMED * len(figures)
 
 
 def _is_word(text: str) -> bool:
@@ -133,7 +231,9 @@ def _holds_figures(texts: Sequence[str]) -> bool:
     """Whether a row is one of figures, and none of years that name columns."""
     numbers = [text for text in texts if kind_of(text) is Kind.NUMBER]
     marks = sum(kind_of(text) is Kind.MARK for text in texts)
-    is_names = len(numbers) > 2 and (is_series(numbers) or all(is_year(plain(text)) for text in numbers))
+    is_names = is_series(numbers) or (
+        len(numbers) > 2 and (is_count(numbers) or all(is_year(plain(text)) for text in numbers))
+    )
     return len(numbers) > 1 and len(numbers) + marks >= _SHARE * len(texts) and not is_names
 
 
@@ -151,16 +251,17 @@ def _named(rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Ar
         return None
     left, right = _reach(sorted(columns), label)
     figures = [column for column in figures if label < column <= right]
-    named = sum(
-        any(_is_word(text) or _is_dated(text) for column, text in texts[row].items() if left <= column <= label)
-        for row in rows
-    )
-    if len(figures) < 2 or named < _NAMED * len(rows):
+    begun = next((place for place, row in enumerate(rows) if _has_name(texts[row], left, label)), len(rows))
+    if len(figures) < 2 or begun > (1 - _NAMED) * len(rows):
         return None
     names = _names_above(rows[0], Area(above + 1, left, rows[-1], right), figures, texts, spans)
     if names is None:
         return None
     return FigureTable(Area(names[0], left, rows[-1], right), names[1], figures[0])
+
+
+def _has_name(shown: Mapping[int, str], left: int, right: int) -> bool:
+    return any(left <= column <= right and (_is_word(text) or _is_dated(text)) for column, text in shown.items())
 
 
 def _are_figures(shown: Sequence[str], count: int) -> bool:
@@ -173,7 +274,7 @@ def _last_label(columns: Mapping[int, Sequence[str]], figures: Sequence[int], co
     words = [
         column
         for column, shown in columns.items()
-        if len(shown) >= _SOME * count and sum(map(_is_word, shown)) >= _MOST * len(shown)
+        if len(shown) >= _FEW * count and sum(map(_is_word, shown)) >= _MOST * len(shown)
     ]
     labels = [column for column in words if sum(figure < column for figure in figures) <= _CODES]
     if labels:
@@ -208,7 +309,7 @@ def _names_above(
         is_enough = len(covered) >= _NAMED * len(figures)
         shown = {column: text for column, text in texts.get(row, {}).items() if area.left <= column <= area.right}
         boxes = [(spans.get((row, column), Area(row, column, row, column)), text) for column, text in shown.items()]
-        over = [(box, text) for box, text in boxes if box.right >= figures[0]]
+        over = [(box, text) for box, text in boxes if figures[0] <= box.right and box.left <= figures[-1]]
         if not over:
             empty += 1
             if empty > (_EMPTY_HEADER_ROWS if is_enough else _EMPTY_ROWS):
@@ -221,7 +322,8 @@ def _names_above(
             if is_enough:
                 break
             continue
-        covered |= columns
+        if not all(is_unit(text) or is_unit(f"({text})") for _, text in over):
+            covered |= columns
         named.append(row)
         empty = 0
     return (named[-1], named[0]) if len(covered) >= _NAMED * len(figures) else None
@@ -235,7 +337,11 @@ def _are_names(
     """
     if any(len(text) > _NAME_CHARS or kind_of(text) is Kind.SENTENCE for _, text in over):
         return False
+    if is_above and any(is_unit(text) for _, text in over):
+        return False
     if len(over) > 1:
-        return not (is_above and any(is_unit(text) for _, text in over))
+        touch = any(later.left - earlier.left < 2 for (earlier, _), (later, _) in pairwise(over))
+        is_title = touch and any(len(text) > _LONG_NAME_CHARS for _, text in over)  # in several cells
+        return not (is_above and is_title and len(columns) < _NAMED * len(figures))
     box, text = over[0]
     return len(columns) > 1 and box.left > figures[0] - _EMPTY_COLUMNS and not is_unit(text)

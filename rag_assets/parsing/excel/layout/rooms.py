@@ -76,6 +76,11 @@ class Floor:
         room = runs[index][2] if index >= 0 and column <= runs[index][1] else None
         return room if room in self.rooms else None
 
+    def enclosing(self, row: int, column: int) -> Room | None:
+        """The room that encloses a cell, or None."""
+        number = self.room_at(row, column)
+        return None if number is None else self.rooms[number]
+
     def parts(self, number: int) -> list[Area]:
         """The rectangles that make up a room, from top to bottom: rows in which it covers the same columns."""
         area = self.rooms[number].area

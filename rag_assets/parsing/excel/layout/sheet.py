@@ -110,6 +110,7 @@ def _layout(cells: SheetCells) -> list[Block]:
     tables = figure_tables(blocks, cells)
     if not tables:
         return blocks
+    floor = find_rooms(cells)
     merges = {(area.top, area.left): area for area in cells.merges}
     rest: Texts = {}
     boxes: list[list[Box]] = [[] for _ in tables]
@@ -118,8 +119,12 @@ def _layout(cells: SheetCells) -> list[Block]:
             number = next((number for number, table in enumerate(tables) if table.area.holds(row, column)), None)
             if number is None:
                 rest.setdefault(row, {})[column] = text
-            else:
-                boxes[number].append(_cell_box(cells, row, column, merges))
+                continue
+            box = _cell_box(cells, row, column, merges)
+            room = floor.enclosing(row, column)
+            if row <= tables[number].names and room and room.rectangular and len(room.texts) == 1:
+                box = replace(box, area=room.area._replace(top=row))  # names of groups of columns in drawn cells
+            boxes[number].append(box)
     figures = (table.block(held) for table, held in zip(tables, boxes, strict=True))
     return [*_blocks(replace(cells, texts=rest)), *(block for block in figures if block is not None)]
 
