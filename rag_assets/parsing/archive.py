@@ -126,8 +126,8 @@ class Archive:
 
     def main_part(self, usual: str) -> str:
         """Name of the part that the archive's root names as its document, else the usual one."""
-        stated = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
-        return next((part for part in stated if self.has(part)), usual)
+        targets = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
+        return next((part for part in targets if self.has(part)), usual)
 
     def stated_title(self) -> str:
         """The title in the core properties; empty where there is none. A file whose properties are damaged is whole."""
@@ -301,5 +301,5 @@ def decrypt_package(data: bytes, name: str, passwords: Sequence[str], *, certain
         except (DecryptionError, InvalidKeyError, FileFormatError, CryptoParseError, *_COMPOUND_DAMAGE):
             continue
         return output.getvalue()
-    tried = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
-    raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted: {tried}")
+    reason = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
+    raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted: {reason}")

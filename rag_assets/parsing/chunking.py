@@ -109,12 +109,12 @@ def chunk_page(
     context_limit = int(size_tokens * _CONTEXT_SHARE)
     contexts = _Contexts(base, tokenizer, context_limit)
     budget = size_tokens - context_limit
-    units = _measure(_leading(list(_page_units(page, tokenizer, budget))), tokenizer)
+    units = _measure(_mark_leads(list(_page_units(page, tokenizer, budget))), tokenizer)
 
     def room(unit: _Unit) -> int:
         return size_tokens - contexts.get(unit.section)[1]
 
-    units = list(_fitting(units, tokenizer, budget, room))
+    units = list(_cut_to_room(units, tokenizer, budget, room))
     groups = _pack(units, budget, int(size_tokens * overlap_share), room)
     chunks = [_chunk(index, group, contexts.get(group[0].section)[0]) for index, group in enumerate(groups)]
     counts = tokenizer.count_tokens([f"{chunk.context}\n{chunk.text}" for chunk in chunks])
@@ -145,11 +145,11 @@ class _Contexts:
 
 def _distinct(parts: Iterable[str]) -> list[str]:
     """Parts in one line each, but for those that stand in one before."""
-    distinct: list[str] = []
+    distinct_parts: list[str] = []
     for part in map(one_line, parts):
-        if part and not any(part in other for other in distinct):
-            distinct.append(part)
-    return distinct
+        if part and not any(part in text for text in distinct_parts):
+            distinct_parts.append(part)
+    return distinct_parts
 
 
 def _page_units(page: Page, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
@@ -216,8 +216,8 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     room = budget - (header_tokens if header else 0)
     texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
     group_tokens = dict(zip(groups, tokenizer.count_tokens(groups), strict=True))
-    counts, following = tokenizer.count_tokens(texts), [*groups[1:], ""]
-    for row, text, group, count, group_below in zip(body, texts, groups, counts, following, strict=True):
+    counts, groups_below = tokenizer.count_tokens(texts), [*groups[1:], ""]
+    for row, text, group, count, group_below in zip(body, texts, groups, counts, groups_below, strict=True):
         if not text:
             continue
         box = row.box or block.box
@@ -234,7 +234,7 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
     unit = replace(unit, header="")
     texts: list[str] = []
     tokens = 0
-    for place, cell in _merged(row.cells, columns):
+    for place, cell in _merged_cells(row.cells, columns):
         prefix = f"{columns[place]}: " if columns and columns[place] else ""
         prefix_tokens = tokenizer.count_tokens([prefix])[0]
         room = max(budget // 2, budget - prefix_tokens - 1)
@@ -263,16 +263,19 @@ def _lines(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[str]:
     those that are empty in all rows, are left out; a bar tells a row of one short cell, which heads those below it
     where columns have names, from a heading above a table.
     """
-    placed = [dict(_merged(cells, columns)) for cells in rows]
-    used = sorted({place for row in placed for place in row})
-    lines = [" | ".join(row.get(place, "") for place in used if place <= max(row, default=-1)) for row in placed]
-    if not columns or len(used) < 2:
+    texts_by_place = [dict(_merged_cells(cells, columns)) for cells in rows]
+    used_places = sorted({place for row in texts_by_place for place in row})
+    lines = [
+        " | ".join(row.get(place, "") for place in used_places if place <= max(row, default=-1))
+        for row in texts_by_place
+    ]
+    if not columns or len(used_places) < 2:
         return lines
 
     def heads(line: str, row: Mapping[int, str]) -> bool:
-        return list(row) == used[:1] and len(line) <= _SHORT_CHARS and not _NUMBER.fullmatch(line)
+        return list(row) == used_places[:1] and len(line) <= _SHORT_CHARS and not _NUMBER.fullmatch(line)
 
-    return [f"{line}{_ALONE}" if heads(line, row) else line for line, row in zip(lines, placed, strict=True)]
+    return [f"{line}{_ALONE}" if heads(line, row) else line for line, row in zip(lines, texts_by_place, strict=True)]
 
 
 def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
@@ -281,21 +284,21 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
     A short cell that stands alone heads the rows below it, where several rows follow nearly each such cell of a table
     that has several of them. A total belongs to no group.
     """
-    alone = [
+    lone_rows = [
         place
         for place, line in enumerate(lines)
         if line.endswith(_ALONE) and len({*map(one_line, rows[place])} - {""}) == 1
     ]
-    short = sum(end - place <= _LEAST_OF_GROUP for place, end in pairwise([*alone, len(rows)]))
-    if len(alone) < 2 or short > len(alone) * _FEW:
+    short = sum(end - place <= _LEAST_OF_GROUP for place, end in pairwise([*lone_rows, len(rows)]))
+    if len(lone_rows) < 2 or short > len(lone_rows) * _FEW:
         return [""] * len(rows)
     groups: list[str] = []
     group = ""
     for place, row in enumerate(rows):
         first = next(filter(None, map(one_line, row)), "")
         texts = {*map(one_line, row)} - {""}
-        if place in alone or len(texts) < 2 or is_total(first):
-            group = lines[place] if place in alone else ""
+        if place in lone_rows or len(texts) < 2 or is_total(first):
+            group = lines[place] if place in lone_rows else ""
             groups.append("")
         else:
             groups.append(group)
@@ -308,16 +311,16 @@ def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
     """
     if not columns:
         return line
-    merged = _merged(cells, columns)
-    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged)
+    merged_cells = _merged_cells(cells, columns)
+    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged_cells)
     return pairs if not line or (len(pairs) < len(line) and not line.endswith(_ALONE)) else line
 
 
-def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
+def _merged_cells(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
     """Places of the cells with text, and their texts; of neighbours that hold the same words, as merged cells do, only
     the first, but for two short ones in columns of other names.
     """
-    merged: list[tuple[int, str]] = []
+    merged_cells: list[tuple[int, str]] = []
     is_one = len({*map(one_line, cells)} - {""}) == 1
     for text, run in groupby(enumerate(map(one_line, cells)), key=lambda pair: pair[1]):
         places = [place for place, _ in run] if text else []
@@ -325,8 +328,8 @@ def _merged(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str
         if len(text) >= 3 and not _NUMBER.fullmatch(text):
             are_two = len(places) == len(names) == 2 and len(text) <= _SHORT_CHARS and not is_one
             del places[2 if are_two else 1 :]
-        merged += [(place, text) for place in places]
-    return merged
+        merged_cells += [(place, text) for place in places]
+    return merged_cells
 
 
 def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
@@ -348,15 +351,15 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
     for unit in units:
         ends_section = bool(group) and unit.is_heading and not group[-1].is_heading and _length(group) > budget // 2
         if group and (ends_section or _length([*group, unit]) > room(group[0])):
-            leading = _leading_on(group)
-            body = group[: len(group) - len(leading)]
+            leading_units = _leading_on(group)
+            body = group[: len(group) - len(leading_units)]
             groups.append(body)
-            same_part = not leading and body[-1].section == unit.section
-            group = leading or (_tail(body, overlap) if same_part else [])
+            same_part = not leading_units and body[-1].section == unit.section
+            group = leading_units or (_tail(body, overlap) if same_part else [])
             above: list[_Unit] = []
             while group and _length([*group, unit]) > room(group[0]):
                 first = group.pop(0)
-                above += [first] if leading else []  # the others stand in the passage before as well
+                above += [first] if leading_units else []  # the others stand in the passage before as well
             if above:
                 groups.append(above)
         group.append(unit)
@@ -365,7 +368,7 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
     return groups
 
 
-def _leading(units: Sequence[_Unit]) -> list[_Unit]:
+def _mark_leads(units: Sequence[_Unit]) -> list[_Unit]:
     """Units, with those marked that lead on to what follows them: what announces a list, a question, the label of an
     answer, a short line that stands as a heading. More of the last three in a row are a list, and lead on to nothing.
     """
@@ -375,9 +378,12 @@ def _leading(units: Sequence[_Unit]) -> list[_Unit]:
             runs[-1].append(place)
         else:
             runs.append([place])
-    few = {place for run in runs if len({units[each].block_index for each in run}) <= _MOST_LEADING for place in run}
+    leading_places = {
+        place for run in runs if len({units[index].block_index for index in run}) <= _MOST_LEADING for place in run
+    }
     return [
-        replace(unit, leads_on=unit.leads_on or place in few or _announces(unit)) for place, unit in enumerate(units)
+        replace(unit, leads_on=unit.leads_on or place in leading_places or _announces(unit))
+        for place, unit in enumerate(units)
     ]
 
 
@@ -389,12 +395,12 @@ def _questions(units: Sequence[_Unit]) -> set[int]:
     """
     places: set[int] = set()
     begin = 0
-    for place, (unit, following) in enumerate(pairwise(units)):
+    for place, (unit, next_unit) in enumerate(pairwise(units)):
         is_labelled = _is_labelled(unit.text)
         is_apart = unit.in_table or unit.block_index != units[begin].block_index
         if is_labelled or is_apart or _ANSWER.match(unit.text):
             begin = place
-        if unit.is_heading or (unit.in_table and not _ANSWER.match(following.text)):
+        if unit.is_heading or (unit.in_table and not _ANSWER.match(next_unit.text)):
             continue
         if is_labelled or (len(unit.text) <= _LEAD_CHARS and asks(unit.text)):
             parts = units[begin : place + 1]
@@ -419,15 +425,15 @@ def _is_heading_line(unit: _Unit) -> bool:
     return not unit.in_table and len(unit.text) <= _HEADING_LINE_CHARS and bool(_HEADING_LINE.fullmatch(unit.text))
 
 
-def _fitting(
+def _cut_to_room(
     units: Sequence[_Unit], tokenizer: Tokenizer, budget: int, room: Callable[[_Unit], int]
 ) -> Iterator[_Unit]:
     """Units; a paragraph that has no room in a passage beside what leads on to it is cut into sentences."""
-    leading: list[_Unit] = []
+    leading_units: list[_Unit] = []
     for unit in units:
-        left = room(leading[0]) - _length(leading) if leading else 0
+        left = room(leading_units[0]) - _length(leading_units) if leading_units else 0
         if unit.is_heading or unit.leads_on:
-            leading.append(unit)
+            leading_units.append(unit)
             yield unit
             continue
         if unit.in_table or not budget * _LEAST_ROOM <= left < unit.tokens:
@@ -435,22 +441,22 @@ def _fitting(
         else:
             pieces = (replace(unit, text=piece) for piece in _sentences(unit.text, tokenizer, left))
             yield from _measure(list(pieces), tokenizer)
-        leading = []
+        leading_units = []
 
 
 def _leading_on(group: Sequence[_Unit]) -> list[_Unit]:
     """Headings and what else leads on at the end of a group; none where it is nothing else."""
-    leading = list(takewhile(lambda unit: unit.is_heading or unit.leads_on, reversed(group)))[::-1]
-    return leading if len(leading) < len(group) else []
+    leading_units = list(takewhile(lambda unit: unit.is_heading or unit.leads_on, reversed(group)))[::-1]
+    return leading_units if len(leading_units) < len(group) else []
 
 
 def _tail(group: Sequence[_Unit], overlap: int) -> list[_Unit]:
     """The last units, as many as the overlap allows; never all of them."""
     tail: list[_Unit] = []
-    used = 0
+    tokens = 0
     for unit in reversed(group[1:]):
-        used += unit.tokens
-        if unit.is_heading or used > overlap:
+        tokens += unit.tokens
+        if unit.is_heading or tokens > overlap:
             break
         tail.insert(0, unit)
     return tail
@@ -482,8 +488,8 @@ def _render(group: Sequence[_Unit]) -> str:
 def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:
     text = _render(group)
     boxes = [unit.box for unit in group if unit.box]
-    leading = [unit.text for unit in takewhile(lambda unit: unit.is_heading, group)]
-    heading = leading[-1] if leading else group[0].section[-1] if group[0].section else ""
+    headings = [unit.text for unit in takewhile(lambda unit: unit.is_heading, group)]
+    heading = headings[-1] if headings else group[0].section[-1] if group[0].section else ""
     return Chunk(
         index=index,
         heading=one_line(heading)[:_HEADING_CHARS] or None,

@@ -86,8 +86,8 @@ def convert(data: bytes, name: str) -> bytes:
     if not result.returncode:
         raise ParseError(FailureCause.NO_TEXT, f"{program} found no text in it")
     if result.returncode < 0 or result.returncode > 128:
-        exhausted = result.returncode == _HEAP_EXHAUSTED or b"memory" in result.stderr
-        cause = FailureCause.MEMORY if exhausted else FailureCause.CRASHED
+        is_exhausted = result.returncode == _HEAP_EXHAUSTED or b"memory" in result.stderr
+        cause = FailureCause.MEMORY if is_exhausted else FailureCause.CRASHED
         raise ParseError(cause, f"{program} ended with status {result.returncode}")
     lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
     reason = "" if name in OFFICE_TARGETS else f": {lines[-1]}"

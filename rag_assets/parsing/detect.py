@@ -28,9 +28,11 @@ class Detection:
     description: str = ""
 
 
-_BUILT_IN = [each for each in DocumentFormat if Reader.BUILT_IN in each.reader]
-_EXTENSIONS = {f".{extension}": each for each in _BUILT_IN for extension in each.extensions}
-_TEXT_FORMATS = {each for each in _BUILT_IN if each.is_text}
+_BUILT_IN = [document_format for document_format in DocumentFormat if Reader.BUILT_IN in document_format.reader]
+_EXTENSIONS = {
+    f".{extension}": document_format for document_format in _BUILT_IN for extension in document_format.extensions
+}
+_TEXT_FORMATS = {document_format for document_format in _BUILT_IN if document_format.is_text}
 
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -125,21 +127,21 @@ def detect_format(data: bytes, file_name: str) -> Detection:
         What the file is. Never raises for any bytes.
     """
     extension = PurePosixPath(file_name.replace("\\", "/")).suffix.lower()
-    named = _EXTENSIONS.get(extension)
+    named_format = _EXTENSIONS.get(extension)
     if not data:
-        return _supported(named or DocumentFormat.TXT)
+        return _supported(named_format or DocumentFormat.TXT)
     if data.startswith(OLE_MAGIC):
-        return _detect_ole(data, named)
+        return _detect_ole(data, named_format)
     if data.startswith(_ZIP_MAGIC):
-        return _detect_zip(data, named)
+        return _detect_zip(data, named_format)
     if b"%PDF-" in data[:1024]:
         return _supported(DocumentFormat.PDF)
     textual = _looks_textual(data)
-    if other := _detect_magic(data, textual=textual):
-        return other
+    if detection := _detect_magic(data, textual=textual):
+        return detection
     if textual:
-        return _detect_text(data, named)
-    return _supported(named) if named else _unsupported("unknown", "of no known format")
+        return _detect_text(data, named_format)
+    return _supported(named_format) if named_format else _unsupported("unknown", "of no known format")
 
 
 def _looks_textual(data: bytes) -> bool:
@@ -174,23 +176,27 @@ def _detect_magic(data: bytes, *, textual: bool) -> Detection | None:
     return None
 
 
-def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
+def _detect_text(data: bytes, named_format: DocumentFormat | None) -> Detection:
     head = data[:8192].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
-    if named in _TEXT_FORMATS - {DocumentFormat.TXT}:
-        return _supported(named)
+    if named_format in _TEXT_FORMATS - {DocumentFormat.TXT}:
+        return _supported(named_format)
     if _HTML_START.match(head):
         return _supported(DocumentFormat.HTML)
-    if named is DocumentFormat.EML or (named is None and _is_mail(head)):
+    if named_format is DocumentFormat.EML or (named_format is None and _is_mail(head)):
         return _supported(DocumentFormat.EML)
     if head[:256].lower().startswith(b"mime-version:") or b"content-type: multipart/related" in head[:1024].lower():
         return _unsupported("mhtml", "a web archive (MHTML)")
-    if _XML_START.match(head) and named is not DocumentFormat.TXT:
+    if _XML_START.match(head) and named_format is not DocumentFormat.TXT:
         return _unsupported("xml", "an Excel 2003 XML workbook" if b"Excel.Sheet" in head else "an XML file")
-    if named is not None and named.pages is Pages.SHEETS and re.search(rb"[\t,;]", head.strip().partition(b"\n")[0]):
+    if (
+        named_format is not None
+        and named_format.pages is Pages.SHEETS
+        and re.search(rb"[\t,;]", head.strip().partition(b"\n")[0])
+    ):
         # Many programs write delimited text under the name of a workbook.
         return _supported(DocumentFormat.TSV if head.count(b"\t") > head.count(b",") else DocumentFormat.CSV)
-    if named is not None and named not in _TEXT_FORMATS:
-        return _supported(named)
+    if named_format is not None and named_format not in _TEXT_FORMATS:
+        return _supported(named_format)
     return _supported(DocumentFormat.TXT)
 
 
@@ -210,7 +216,7 @@ def _is_mail(head: bytes) -> bool:
     return b"from" in names and bool(names & _MAIL_ROUTES) and bool(names & _MAIL_FACTS)
 
 
-def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
+def _detect_zip(data: bytes, named_format: DocumentFormat | None) -> Detection:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = b"\n".join(info.filename.replace("\\", "/").encode() for info in archive.infolist())
@@ -219,9 +225,9 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError):
         names, types, mime_type = data, b"", b""
     parts = b"".join(_OVERRIDE.findall(types))  # a type by extension may be of no part at all
-    for declared in (parts.lower(), types.lower()):
+    for content_types in (parts.lower(), types.lower()):
         for marker, document_format in _CONTENT_TYPES:
-            if marker.lower() in declared:
+            if marker.lower() in content_types:
                 return _supported(document_format)
     if b"opendocument.spreadsheet" in mime_type:
         return _supported(DocumentFormat.ODS)
@@ -231,8 +237,8 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
     for marker, document_format in _ZIP_PARTS:
         if marker in names:
             return _supported(document_format)
-    if named and named not in _TEXT_FORMATS and names is data:
-        return _supported(named)
+    if named_format and named_format not in _TEXT_FORMATS and names is data:
+        return _supported(named_format)
     return _unsupported("zip", "a zip archive that is no Office document")
 
 
@@ -245,22 +251,22 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
         return b""
 
 
-def _detect_ole(data: bytes, named: DocumentFormat | None) -> Detection:
+def _detect_ole(data: bytes, named_format: DocumentFormat | None) -> Detection:
     kinds = [kind for name, kind in _OLE_STREAMS if _has_stream(data, name)]
-    if "msg" in kinds and _is_message(data, named, kinds):
+    if "msg" in kinds and _is_message(data, named_format, kinds):
         return _supported(DocumentFormat.MSG)
     if "encrypted" in kinds:
-        meant = named if named and named not in _TEXT_FORMATS else DocumentFormat.XLSX
-        return Detection(meant.value, meant, encrypted=True)
-    other = next((kind for kind in kinds if kind in _OLE_NAMES), None)
-    if other is not None and not (named is DocumentFormat.XLS and "xls" in kinds):
-        return _unsupported(other, _OLE_NAMES[other])
-    if named is DocumentFormat.XLS or "xls" in kinds:
+        document_format = named_format if named_format and named_format not in _TEXT_FORMATS else DocumentFormat.XLSX
+        return Detection(document_format.value, document_format, encrypted=True)
+    ole_kind = next((kind for kind in kinds if kind in _OLE_NAMES), None)
+    if ole_kind is not None and not (named_format is DocumentFormat.XLS and "xls" in kinds):
+        return _unsupported(ole_kind, _OLE_NAMES[ole_kind])
+    if named_format is DocumentFormat.XLS or "xls" in kinds:
         return _supported(DocumentFormat.XLS)
     return _unsupported("ole", "an OLE container of no known kind")
 
 
-def _is_message(data: bytes, named: DocumentFormat | None, kinds: list[str]) -> bool:
+def _is_message(data: bytes, named_format: DocumentFormat | None, kinds: list[str]) -> bool:
     """Whether a container is a message, rather than a document in which a message is embedded, or the reverse."""
     import olefile
 
@@ -268,7 +274,7 @@ def _is_message(data: bytes, named: DocumentFormat | None, kinds: list[str]) -> 
         with olefile.OleFileIO(io.BytesIO(data)) as container:
             return bool(container.exists("__properties_version1.0"))
     except Exception:  # noqa: BLE001 - the container is damaged, in any of many ways: its reader will say how
-        return named is DocumentFormat.MSG or kinds == ["msg"]
+        return named_format is DocumentFormat.MSG or kinds == ["msg"]
 
 
 def _has_stream(data: bytes, name: str) -> bool:

@@ -83,8 +83,8 @@ class _Shard:
 
     def can_keep(self, document_id: str) -> bool:
         """Whether there are rows of an earlier reading to keep."""
-        known = self.stored.get(document_id)
-        return known is not None and known["status"] in _READ and document_id in self.keys_before
+        record = self.stored.get(document_id)
+        return record is not None and record["status"] in _READ and document_id in self.keys_before
 
     def lose(self, document_id: str, problem: str) -> None:
         """Keep what was read of a document before, since it cannot be read now."""
@@ -142,7 +142,7 @@ def update_documents(
                 shard_of_job[job.document_id] = shard
                 yield job
 
-    done = 0
+    parsed_count = 0
     with tempfile.TemporaryDirectory(prefix="rag-assets-") as folder:
         scratch = Path(folder)
         with closing(parse_files(jobs(scratch), workers=workers, limits=limits, passwords=passwords.values)) as results:
@@ -150,8 +150,8 @@ def update_documents(
                 shard = shard_of_job.pop(job.document_id)
                 shard.parsed[job.document_id] = parsed
                 _discard(str(job.path), scratch)
-                done += 1
-                progress(done, total)
+                parsed_count += 1
+                progress(parsed_count, total)
                 if len(shard.parsed) == len(shard.to_parse):
                     _write(lake, shard, readers, limits, passwords, report)
     return report
@@ -172,9 +172,11 @@ def documents_to_retry(lake: Lake, limits: ParsingLimits, passwords: Passwords =
     Returns:
         Why, as in `parsing.timeout_seconds raised` or `new password`, by document.
     """
-    failed = _failed_by(lake, {*_PATIENCE_CAUSES, FailureCause.ENCRYPTED}, None)
-    stored = {name: key for shard in {*map(shard_of, failed)} for name, key in lake.inputs(BLOCKS, shard).items()}
-    again = {name: _reasons_to_try_again(stored.get(name, ""), limits, passwords) for name in failed}
+    failed_ids = _failed_by(lake, {*_PATIENCE_CAUSES, FailureCause.ENCRYPTED}, None)
+    stored_keys = {
+        name: key for shard in {*map(shard_of, failed_ids)} for name, key in lake.inputs(BLOCKS, shard).items()
+    }
+    again = {name: _reasons_to_try_again(stored_keys.get(name, ""), limits, passwords) for name in failed_ids}
     return {name: reasons[0] for name, reasons in again.items() if reasons}
 
 
@@ -200,9 +202,9 @@ def _with_attempt(
 def _reasons_to_try_again(key: str, limits: ParsingLimits, passwords: Passwords) -> list[str]:
     """Limits in a key that are higher now, and whether a password was not tried."""
     notes = _notes(key)
-    raised = [name for name in _PATIENCE if name in notes and getattr(limits, name) > float(notes[name])]
+    raised_limits = [name for name in _PATIENCE if name in notes and getattr(limits, name) > float(notes[name])]
     is_new = _PASSWORDS in notes and passwords.has_others(_tried(notes))
-    return [*(f"parsing.{name} raised" for name in raised), *(["new password"] if is_new else [])]
+    return [*(f"parsing.{name} raised" for name in raised_limits), *(["new password"] if is_new else [])]
 
 
 def _notes(key: str) -> dict[str, str]:
@@ -224,9 +226,9 @@ def _compare(
     *,
     full_check: bool,
 ) -> _Shard:
-    stored = stored_documents(lake, [name])
+    stored_records = stored_documents(lake, [name])
     files = {file.document_id: file for file in listing.in_shard(name)}
-    contents, unread = _look_at_files(files, stored, scratch, full_check=full_check)
+    contents, unread_ids = _look_at_files(files, stored_records, scratch, full_check=full_check)
     before = lake.inputs(BLOCKS, name)
     keys: dict[str, str] = {}
     plain: dict[str, str] = {}
@@ -236,19 +238,19 @@ def _compare(
         plain[document_id], keys[document_id] = key, stored_key if is_current else key
     if readers:
         for document_id in _failed_by(lake, {FailureCause.UNSUPPORTED_FORMAT}, [name]) & keys.keys():
-            keys[document_id] = _lacking(keys[document_id], readers)
-    written = {n for table in (DOCUMENTS, *_CONTENT_TABLES) for n in lake.inputs(table, name)}
-    gone = {n for n in written - files.keys() if n.partition("/")[0] not in listing.unreachable}
-    shard = _Shard(name, files, contents, keys, gone, stored, before)
+            keys[document_id] = _key_without_readers(keys[document_id], readers)
+    written_ids = {n for table in (DOCUMENTS, *_CONTENT_TABLES) for n in lake.inputs(table, name)}
+    gone_ids = {n for n in written_ids - files.keys() if n.partition("/")[0] not in listing.unreachable}
+    shard = _Shard(name, files, contents, keys, gone_ids, stored_records, before)
     for document_id, content in list(contents.items()):
         if content.sha256 is None and shard.can_keep(document_id):
             shard.lose(document_id, content.problem)
-    unknown = keys.keys() - stored.keys()
-    stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown} - shard.lost.keys()
+    new_ids = keys.keys() - stored_records.keys()
+    stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *new_ids} - shard.lost.keys()
     for document_id in sorted(stale):
         keys[document_id] = plain[document_id]
         content = contents[document_id]
-        if document_id in unread:  # the bytes may be others than those of which the hash is stored
+        if document_id in unread_ids:  # the bytes may be others than those of which the hash is stored
             content = _read_content(files[document_id], scratch)
         if content.sha256 is None and shard.can_keep(document_id):
             shard.lose(document_id, content.problem)
@@ -263,49 +265,53 @@ def _compare(
 
 
 def _look_at_files(
-    files: dict[str, SourceFile], stored: Mapping[str, Mapping[str, str | None]], scratch: Path, *, full_check: bool
+    files: dict[str, SourceFile],
+    stored_records: Mapping[str, Mapping[str, str | None]],
+    scratch: Path,
+    *,
+    full_check: bool,
 ) -> tuple[dict[str, _Content], set[str]]:
     """Contents of files, and those among them that are as stored and were not read.
 
     Files of the bytes that are stored get the fingerprint to store.
     """
     contents: dict[str, _Content] = {}
-    unread: set[str] = set()
+    unread_ids: set[str] = set()
     for document_id, file in list(files.items()):
-        known = stored.get(document_id)
-        if known and _is_as_stored(known, file) and not (full_check and not file.has_content_tag):
-            contents[document_id] = _Content(known["content_sha256"], "")
-            unread.add(document_id)
+        record = stored_records.get(document_id)
+        if record and _is_as_stored(record, file) and not (full_check and not file.has_content_tag):
+            contents[document_id] = _Content(record["content_sha256"], "")
+            unread_ids.add(document_id)
         else:
             contents[document_id] = _read_content(file, scratch)
-        if known and contents[document_id].sha256 == known["content_sha256"]:
+        if record and contents[document_id].sha256 == record["content_sha256"]:
             files[document_id] = replace(
-                file, fingerprint=_fingerprint_to_store(known["fingerprint"] or "", file.fingerprint)
+                file, fingerprint=_fingerprint_to_store(record["fingerprint"] or "", file.fingerprint)
             )
-    return contents, unread
+    return contents, unread_ids
 
 
-def _is_as_stored(known: Mapping[str, str | None], file: SourceFile) -> bool:
+def _is_as_stored(record: Mapping[str, str | None], file: SourceFile) -> bool:
     """Whether a file need not be read to know what is in it."""
     return (
-        known["uri"] == file.uri
-        and was_read(known)
+        record["uri"] == file.uri
+        and was_read(record)
         and file.problem is None
-        and same_state(known["fingerprint"] or "", file.fingerprint)
+        and same_state(record["fingerprint"] or "", file.fingerprint)
     )
 
 
-def _fingerprint_to_store(stored: str, listed: str) -> str:
+def _fingerprint_to_store(stored_state: str, listed_state: str) -> str:
     """Fingerprint to store of a file whose bytes are as stored.
 
     Where nothing but the inode changed, as on network shares that number files anew, it is not compared any more.
     """
-    if same_state(stored, listed):
-        return stored
-    return without_inode(listed) if same_state(without_inode(stored), listed) else listed
+    if same_state(stored_state, listed_state):
+        return stored_state
+    return without_inode(listed_state) if same_state(without_inode(stored_state), listed_state) else listed_state
 
 
-def _lacking(key: str, readers: str) -> str:
+def _key_without_readers(key: str, readers: str) -> str:
     """Key of the content of a file that the installed packages could not read: other ones may."""
     return digest(key, "readers", readers)
 
@@ -319,8 +325,8 @@ def _read_content(file: SourceFile, scratch: Path) -> _Content:
         if not file.local:
             path = str(scratch / f"{digest(file.document_id)}.{_extension(file.document_id)}")
             fetch(file, path)
-        with open(path, "rb") as opened:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
-            return _Content(hashlib.file_digest(opened, "sha256").hexdigest(), path)
+        with open(path, "rb") as stream:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
+            return _Content(hashlib.file_digest(stream, "sha256").hexdigest(), path)
     except (OSError, ValueError) as error:
         return _Content(None, file.path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
@@ -343,48 +349,53 @@ def _write(
             del shard.parsed[name]
             shard.lose(name, failures[FailureCause.UNREADABLE].message)
         elif FailureCause.UNSUPPORTED_FORMAT in failures and readers:
-            shard.content_keys[name] = _lacking(shard.content_keys[name], readers)
+            shard.content_keys[name] = _key_without_readers(shard.content_keys[name], readers)
         else:
             before = shard.keys_before.get(name, "")
             shard.content_keys[name] = _with_attempt(shard.content_keys[name], before, failures, limits, passwords)
-    restated = _restated_failures(lake, shard)
+    restated_failures = _restated_failures(lake, shard)
     _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
-        for table_name, own in parsed_records(document_id, parsed).items():
-            records[table_name] += own
-    records[PARSE_FAILURES.name] += [record for own in restated.values() for record in own]
+        for table_name, table_records in parsed_records(document_id, parsed).items():
+            records[table_name] += table_records
+    records[PARSE_FAILURES.name] += [record for group in restated_failures.values() for record in group]
     for table in _CONTENT_TABLES:
-        changed = [*shard.parsed, *(restated if table is PARSE_FAILURES else ())]
-        inputs = {name: shard.content_keys[name] for name in changed}
+        changed_ids = [*shard.parsed, *(restated_failures if table is PARSE_FAILURES else ())]
+        inputs = {name: shard.content_keys[name] for name in changed_ids}
         new_rows = rows(table.schema, records[table.name])
         replace_documents(lake, table, shard.name, new_rows, inputs, shard.gone, report)
-    done = report.of(shard.name)
-    done.computed += len(shard.parsed)
-    done.removed += len(shard.gone)
-    done.kept += len(shard.files) - len(shard.parsed)
+    counts = report.of(shard.name)
+    counts.computed += len(shard.parsed)
+    counts.removed += len(shard.gone)
+    counts.kept += len(shard.files) - len(shard.parsed)
 
 
 def _restated_failures(lake: Lake, shard: _Shard) -> dict[str, list[Record]]:
     """Failures of the documents that can no longer be read, or can be again, and are not parsed."""
-    stated = lake.read(PARSE_FAILURES, [shard.name]).to_pylist()
-    were_lost = {row["document_id"] for row in stated if _is_loss(row)}
-    back = {name for name in were_lost & shard.files.keys() if shard.stored[name]["status"] in _READ}
-    lost = shard.lost.keys() - were_lost
-    records: dict[str, list[Record]] = {name: [] for name in (lost | back - shard.lost.keys()) - shard.parsed.keys()}
+    failure_rows = lake.read(PARSE_FAILURES, [shard.name]).to_pylist()
+    were_lost = {row["document_id"] for row in failure_rows if _is_loss(row)}
+    restored_ids = {name for name in were_lost & shard.files.keys() if shard.stored[name]["status"] in _READ}
+    lost_ids = shard.lost.keys() - were_lost
+    records: dict[str, list[Record]] = {
+        name: [] for name in (lost_ids | restored_ids - shard.lost.keys()) - shard.parsed.keys()
+    }
     if not records:
         return records
     read_at = {row["document_id"]: row["modified_at"] for row in lake.read(DOCUMENTS, [shard.name]).to_pylist()}
-    for name in lost:
+    for name in lost_ids:
         state = f"as of {read_at[name]:%Y-%m-%d %H:%M} UTC" if read_at.get(name) else "as read before"
         since = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
         message = f"no longer readable since {since}: {shard.lost[name]}; kept {state}"
         failure = Failure(FailureCause.UNREADABLE, message)
         records[name] += failure_records(name, ParsedDocument("", failures=(failure,)))
-    for row in stated:
+    for row in failure_rows:
         if row["document_id"] in records and not _is_loss(row):
             records[row["document_id"]].append(row)
-    return {name: [{**row, "failure_index": index} for index, row in enumerate(own)] for name, own in records.items()}
+    return {
+        name: [{**row, "failure_index": index} for index, row in enumerate(failures)]
+        for name, failures in records.items()
+    }
 
 
 def _is_loss(failure: Record) -> bool:
@@ -431,7 +442,7 @@ def update_chunks(
 ) -> StepReport:
     """Cut the pages of some shards that changed into passages."""
     report = StepReport()
-    for done, shard in enumerate(shards, start=1):
+    for count, shard in enumerate(shards, start=1):
 
         def compute(documents: Sequence[str], shard: str = shard) -> Rows:
             records: list[Record] = []
@@ -443,5 +454,5 @@ def update_chunks(
             return {CHUNKS.name: rows(CHUNKS.schema, records)}
 
         update_shard(lake, [CHUNKS], shard, wanted_chunks(lake, shard, fingerprint), compute, report)
-        progress(done, len(shards))
+        progress(count, len(shards))
     return report

@@ -30,9 +30,14 @@ _TITLE_CHARS = 200
 _LINK_CHARS = 500
 LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
 # Web pages lead to each other everywhere, and names of sites end in .org.
-_LINKED = [each for each in DocumentFormat if each not in {DocumentFormat.HTML, DocumentFormat.ORG}]
+_LINKED = [
+    document_format
+    for document_format in DocumentFormat
+    if document_format not in {DocumentFormat.HTML, DocumentFormat.ORG}
+]
 _LINKED_FILE = re.compile(
-    rf"\.({'|'.join(extension for each in _LINKED for extension in each.extensions)})(#.*)?$", re.IGNORECASE
+    rf"\.({'|'.join(extension for document_format in _LINKED for extension in document_format.extensions)})(#.*)?$",
+    re.IGNORECASE,
 )
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _MADE_BY_PROGRAM = re.compile(  # a guess at what a picture shows, the name of a drawn sign, an address
@@ -118,9 +123,9 @@ def link_suffix(text: str, target: str) -> str:
         target = readable  # as people write the names of files
     elif not target.lower().startswith(LINK_SCHEMES) or " " in target:
         return ""
-    shown = letters(text)
-    known = bool(shown) and (shown in letters(target) or shown in letters(readable))
-    return "" if known or len(target) > _LINK_CHARS or not target.isprintable() else f" <{target}>"
+    text_letters = letters(text)
+    is_known = bool(text_letters) and (text_letters in letters(target) or text_letters in letters(readable))
+    return "" if is_known or len(target) > _LINK_CHARS or not target.isprintable() else f" <{target}>"
 
 
 def picture_block(
@@ -227,21 +232,21 @@ def fill_grid(placed: Sequence[Sequence[tuple[str, int, int]]]) -> list[tuple[st
     """
     limit = min(current_limits().cells, _GRID_CELLS)
     grid: list[dict[int, str]] = [{} for _ in placed]
-    filled = 0
+    cell_count = 0
     for row, cells in enumerate(placed):
         column = 0
-        for text, stated, rows in cells:
+        for text, column_span, rows in cells:
             while column in grid[row]:
                 column += 1
-            columns, below = max(1, min(stated, _SPANNED_COLUMNS)), grid[row : row + rows]
-            filled += len(below) * columns
-            if filled > limit or (column + columns) * len(placed) > limit:
+            columns, below = max(1, min(column_span, _SPANNED_COLUMNS)), grid[row : row + rows]
+            cell_count += len(below) * columns
+            if cell_count > limit or (column + columns) * len(placed) > limit:
                 raise ParseError(FailureCause.TOO_LARGE, f"a table of more than {limit} cells, spans filled in")
             for line in below:
                 for place in range(column, column + columns):
                     line.setdefault(place, text)
             column += columns
     width = max((column for line in grid for column in line), default=-1) + 1
-    kept = [column for column in range(width) if any(line.get(column, "").strip() for line in grid)]
-    full = (tuple(line.get(column, "") for column in kept) for line in grid)
+    filled_columns = [column for column in range(width) if any(line.get(column, "").strip() for line in grid)]
+    full = (tuple(line.get(column, "") for column in filled_columns) for line in grid)
     return [cells for cells in full if any(cell.strip() for cell in cells)]

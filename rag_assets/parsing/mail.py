@@ -163,13 +163,13 @@ def _letter_blocks(
     else:
         for body in letter.bodies:
             yield from _body_blocks(body, section, failures)
-    if names := [*letter.attachments, *map(_listed, letter.attached)]:
+    if names := [*letter.attachments, *map(_attachment_name, letter.attached)]:
         yield Block(BlockKind.NOTE, f"添付ファイル: {', '.join(names)}", section)
-    for attached in letter.attached:
-        yield from _letter_blocks(attached, section or (_UNTITLED,), failures)
+    for attachment in letter.attached:
+        yield from _letter_blocks(attachment, section or (_UNTITLED,), failures)
 
 
-def _listed(letter: _Letter) -> str:
+def _attachment_name(letter: _Letter) -> str:
     """An attached message as it is listed among the attachments: subject, sender, date."""
     facts = ", ".join(letter.headers[name] for name in ("From", "Date") if name in letter.headers)
     return f"メール「{letter.subject or _UNTITLED}」" + (f" ({facts})" if facts else "")
@@ -185,22 +185,22 @@ def _body_blocks(body: _Body, section: tuple[str, ...], failures: list[Failure])
             failures.append(Failure(error.cause, f"HTML body: {error}", 1))
     failures += on_first_page(markup.failures)
     yield from markup.blocks
-    yield from _lacking(plain, markup.blocks, section) if markup.blocks else plain
+    yield from _missing_lines(plain, markup.blocks, section) if markup.blocks else plain
 
 
-def _lacking(plain: Iterable[Block], formatted: Sequence[Block], section: tuple[str, ...]) -> Iterator[Block]:
+def _missing_lines(plain: Iterable[Block], html_blocks: Sequence[Block], section: tuple[str, ...]) -> Iterator[Block]:
     """Of the plain form of a text the lines that the HTML lacks: those of which it holds less than half."""
-    shown = letters(" ".join(block.text for block in formatted))
+    html_letters = letters(" ".join(block.text for block in html_blocks))
     for block in plain:
-        if lines := [line for line in block.text.split("\n") if _is_lacking(line, shown)]:
+        if lines := [line for line in block.text.split("\n") if _is_lacking(line, html_letters)]:
             kind = BlockKind.PARAGRAPH if block.kind is BlockKind.HEADING else block.kind
             yield Block(kind, "\n".join(lines), section)
 
 
-def _is_lacking(line: str, shown: str) -> bool:
+def _is_lacking(line: str, html_letters: str) -> bool:
     clauses = [letters(clause) for clause in _PUNCTUATION.split(_REFERENCE.sub(" ", line))]
-    absent = sum(len(clause) for clause in clauses if clause not in shown)
-    return absent * 2 > sum(map(len, clauses))
+    absent_chars = sum(len(clause) for clause in clauses if clause not in html_letters)
+    return absent_chars * 2 > sum(map(len, clauses))
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -226,17 +226,17 @@ def decode_header(value: str) -> str:
     if _SURROGATE.search(value):
         value = decode_text(value.encode("utf-8", "surrogateescape"))
     parts: list[str] = []
-    charset, pending, end = "", b"", 0  # the charset of the last word, bytes not decoded yet
+    charset, pending_bytes, end = "", b"", 0  # the charset of the last word, bytes not decoded yet
     for word in _ENCODED_WORD.finditer(value):
         between = value[end : word.start()]
-        stated, decoded = word[1].partition("*")[0].lower(), _word_bytes(word[2], word[3])
-        if pending and (between.strip() or stated != charset):
-            parts.append(_decode_bytes(pending, charset))
-            pending = b""
+        word_charset, word_bytes = word[1].partition("*")[0].lower(), _word_bytes(word[2], word[3])
+        if pending_bytes and (between.strip() or word_charset != charset):
+            parts.append(_decode_bytes(pending_bytes, charset))
+            pending_bytes = b""
         if between.strip() or end == 0:
             parts.append(between)
-        charset, pending, end = stated, pending + decoded, word.end()
-    parts += [_decode_bytes(pending, charset) if pending else "", value[end:]]
+        charset, pending_bytes, end = word_charset, pending_bytes + word_bytes, word.end()
+    parts += [_decode_bytes(pending_bytes, charset) if pending_bytes else "", value[end:]]
     return one_line(clean("".join(parts)))
 
 
@@ -307,9 +307,9 @@ def _read_alternatives(children: list[_Part], letter: _Letter, depth: int) -> No
     html: list[str] = []
     plain: list[str] = []
     for bodies in usual if any(usual) else forms[:1]:
-        formatted = [body.html for body in bodies if body.html]
-        html += formatted
-        plain += [] if formatted else [body.plain for body in bodies]
+        html_bodies = [body.html for body in bodies if body.html]
+        html += html_bodies
+        plain += [] if html_bodies else [body.plain for body in bodies]
     if html or plain:
         letter.bodies.append(_Body("\n\n".join(plain), "\n".join(html)))
 
@@ -349,19 +349,19 @@ def _msg_letter(storage: "Storage", offset: int, code_page: str, depth: int) -> 
     if is_opaque or "encrypted" in transport.get("content-type", ""):
         letter.leave_out_encrypted()
         plain = html = ""
-    elif not (plain or html) and (packed := _stream(storage, _RICH_TEXT, "0102")):
+    elif not (plain or html) and (rich_text := _stream(storage, _RICH_TEXT, "0102")):
         try:
-            plain = _rich_text(packed)
+            plain = _rich_text(rich_text)
         except ParseError as error:
             letter.problems.append((error.cause, str(error)))
     _read_attachments(storage, code_page, letter, depth)
-    sent = properties.date_prop_value(_SUBMITTED)
-    stated = {
+    sent_at = properties.date_prop_value(_SUBMITTED)
+    values = {
         "From": transport.get("from") or _sender(storage, code_page),
         **_recipients(storage, code_page),
-        "Date": sent.isoformat(" ", "minutes") if sent else transport.get("date", ""),
+        "Date": sent_at.isoformat(" ", "minutes") if sent_at else transport.get("date", ""),
     }
-    letter.headers = {name: text for name, value in stated.items() if (text := one_line(clean(value)))}
+    letter.headers = {name: text for name, value in values.items() if (text := one_line(clean(value)))}
     letter.bodies = [_Body(plain, html)] if plain or html else []
     return letter
 
@@ -372,9 +372,9 @@ def _read_attachments(storage: "Storage", code_page: str, letter: _Letter, depth
 
     for part in storage.iter_attachment_storages():
         method = Properties(part, properties_header_offset=_PART_OFFSET).int_prop_value(_METHOD)
-        embedded = next((inner for inner in part.storages if inner.name == _EMBEDDED_STORAGE), None)
-        if method == _EMBEDDED_MESSAGE and embedded is not None and not letter.leave_out_attached(depth):
-            letter.attached.append(_msg_letter(embedded, _EMBEDDED_OFFSET, code_page, depth + 1))
+        embedded_storage = next((inner for inner in part.storages if inner.name == _EMBEDDED_STORAGE), None)
+        if method == _EMBEDDED_MESSAGE and embedded_storage is not None and not letter.leave_out_attached(depth):
+            letter.attached.append(_msg_letter(embedded_storage, _EMBEDDED_OFFSET, code_page, depth + 1))
             continue
         texts = (_text(part, number, code_page) for number in (_LONG_NAME, _SHORT_NAME, _DISPLAY_NAME))
         if name := one_line(clean(next(filter(None, texts), ""))):
@@ -398,7 +398,7 @@ def _recipients(storage: "Storage", code_page: str) -> dict[str, str]:
         name = _text(part, _DISPLAY_NAME, code_page)
         address = _text(part, _SMTP_ADDRESS, code_page) or _text(part, _ADDRESS, code_page)
         people["Cc" if kind == 2 else "To"].append(f"{name} <{address}>" if address != name else name)
-    return {name: ", ".join(listed) for name, listed in people.items()}
+    return {name: ", ".join(recipients) for name, recipients in people.items()}
 
 
 def _transport_headers(text: str) -> dict[str, str]:
@@ -410,7 +410,7 @@ def _transport_headers(text: str) -> dict[str, str]:
     }
 
 
-def _rich_text(packed: bytes) -> str:
+def _rich_text(data: bytes) -> str:
     """Text of a body as a message stores it: compressed Rich Text ([MS-OXRTFCP]); MALFORMED where it cannot be read.
 
     Of HTML that is hidden in it ([MS-OXRTFEX]) the text is read.
@@ -419,7 +419,7 @@ def _rich_text(packed: bytes) -> str:
     from striprtf.striprtf import rtf_to_text
 
     try:
-        source = decompress(packed).decode("latin-1")
+        source = decompress(data).decode("latin-1")
         text = rtf_to_text(_PLAIN_SECOND_BYTE.sub(_escaped, source), errors="replace")  # type: ignore[no-untyped-call]
         return str(text).replace("\r", "").strip()
     except MemoryError:

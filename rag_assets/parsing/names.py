@@ -146,10 +146,10 @@ def is_period(text: str) -> bool:
 
 def is_series(texts: Sequence[str]) -> bool:
     """Whether whole numbers count years, months or days: two or more years at one distance, or 3 numbers of 1 to 31."""
-    shown = [plain(text) for text in texts]
-    if len(shown) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= 4 for text in shown):
+    plain_texts = [plain(text) for text in texts]
+    if len(plain_texts) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= 4 for text in plain_texts):
         return False
-    numbers = [int(text) for text in shown]
+    numbers = [int(text) for text in plain_texts]
     steps = {later - earlier for earlier, later in pairwise(numbers)}
     if all(1900 <= number < 2100 for number in numbers):
         return len(steps) == 1 and steps <= {-10, -5, -1, 1, 5, 10}
@@ -159,10 +159,12 @@ def is_series(texts: Sequence[str]) -> bool:
 
 def is_count(texts: Sequence[str]) -> bool:
     """Whether several whole numbers count one by one, as those of rows do."""
-    shown = [plain(text) for text in texts]
-    if len(shown) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS for text in shown):
+    plain_texts = [plain(text) for text in texts]
+    if len(plain_texts) < 2 or not all(
+        text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS for text in plain_texts
+    ):
         return False
-    return all(int(later) - int(earlier) == 1 for earlier, later in pairwise(shown))
+    return all(int(later) - int(earlier) == 1 for earlier, later in pairwise(plain_texts))
 
 
 def is_name(text: str) -> bool:

@@ -81,15 +81,15 @@ class OcrTime:
         Raises:
             ParseError: As of `recognize`; TIMEOUT where it does not suffice.
         """
-        begun = time.monotonic()
+        began_at = time.monotonic()
         # What remains of the time without OCR is for all that comes before and after it.
-        granted = _OCR_SHARE * self._limits.timeout_seconds + self._limits.added_seconds(self._pages)
-        if begun + self._longest > self._begun + granted:
+        seconds = _OCR_SHARE * self._limits.timeout_seconds + self._limits.added_seconds(self._pages)
+        if began_at + self._longest > self._begun + seconds:
             setting = self._limits.time_setting(self._pages)
             raise ParseError(FailureCause.TIMEOUT, f"the time for OCR is used up, raise {setting}")
-        recognized = recognize(page, size)
-        self._longest = max(self._longest, time.monotonic() - begun)
-        return recognized
+        recognition = recognize(page, size)
+        self._longest = max(self._longest, time.monotonic() - began_at)
+        return recognition
 
 
 def recognize(page: Any, size: tuple[float, float]) -> Recognized:
@@ -114,13 +114,13 @@ def recognize(page: Any, size: tuple[float, float]) -> Recognized:
     finally:
         bitmap.close()
     try:
-        read = _engine()(picture)
+        result = _engine()(picture)
     except Exception as error:
         # Its engine raises an exception of its own for each step, and those of OpenCV and onnxruntime.
         raise ParseError(FailureCause.CRASHED, f"OCR failed with {type(error).__name__}") from error
-    if read.boxes is None or not read.txts:
+    if result.boxes is None or not result.txts:
         return Recognized([], 0.0)
-    return _read_lines(zip(read.boxes.tolist(), read.txts, read.scores, strict=True), scale)
+    return _read_lines(zip(result.boxes.tolist(), result.txts, result.scores, strict=True), scale)
 
 
 @cache

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _MESSAGE_CHARS = 300
 # Text formats that have no reader of their own, told by the extension where Unstructured reads them.
-_TEXT_EXTENSIONS = {f".{each}": each for each in UNSTRUCTURED_ONLY if DocumentFormat(each).is_text}
+_TEXT_EXTENSIONS = {f".{name}": name for name in UNSTRUCTURED_ONLY if DocumentFormat(name).is_text}
 
 
 def parse_bytes(
@@ -208,9 +208,9 @@ def installed_readers(limits: ParsingLimits) -> str:
 
     programs = (str(find_program(formats[0])[1]) for formats in (PANDOC_FORMATS, tuple(OFFICE_TARGETS)))
     try:
-        required = importlib.metadata.requires("unstructured") or []
+        requirements = importlib.metadata.requires("unstructured") or []
     except importlib.metadata.PackageNotFoundError:
-        required = []
-    names = {"unstructured", *(re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in required)}
+        requirements = []
+    names = {"unstructured", *(re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in requirements)}
     versions = [f"{name}=={version}" for name in sorted(names) if (version := installed_version(name))]
     return hashlib.sha256("\0".join([*programs, *versions]).encode()).hexdigest()[:16]

@@ -42,7 +42,7 @@ class Passwords:
         return not key or not self._digests(key) <= tried
 
     def _digests(self, key: bytes) -> frozenset[str]:
-        return frozenset(hmac.digest(key, each.encode(), "sha256").hex()[:_NOTE_CHARS] for each in self.values)
+        return frozenset(hmac.digest(key, password.encode(), "sha256").hex()[:_NOTE_CHARS] for password in self.values)
 
     def _key(self) -> bytes:
         """The key; empty where there is no whole one."""

@@ -105,20 +105,20 @@ def parse_files(
     options = WorkerOptions(greeting, limits.memory_bytes, _ANSWER_BYTES + (1 << 20), _CRASH_OUTPUT_BYTES)
     processes = Workers(__name__, count, options)
     threads = ThreadPoolExecutor(count, "parsing")  # each waits for a process
-    waiting, under_way = iter(jobs), dict[Future[ParsedDocument], ParseJob]()
+    waiting_jobs, running_jobs = iter(jobs), dict[Future[ParsedDocument], ParseJob]()
 
     def hand_out() -> None:
-        for job in islice(waiting, count - len(under_way)):
-            under_way[threads.submit(_parse, processes, job, limits)] = job
+        for job in islice(waiting_jobs, count - len(running_jobs)):
+            running_jobs[threads.submit(_parse, processes, job, limits)] = job
 
     try:
         hand_out()
-        while under_way:
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            finished = [(under_way.pop(each), each.result()) for each in done]
+        while running_jobs:
+            done_futures, _ = wait(running_jobs, return_when=FIRST_COMPLETED)
+            results = [(running_jobs.pop(future), future.result()) for future in done_futures]
             # Processes that came free get their next file before the caller takes its time over these.
             hand_out()
-            yield from finished
+            yield from results
     finally:
         processes.kill()
         threads.shutdown()
@@ -134,8 +134,8 @@ def _parse(processes: Workers, job: ParseJob, limits: ParsingLimits) -> ParsedDo
         document, records = processes.ask_for(
             pickle.dumps(job), limits.seconds(), decode_answer, lambda ocr_pages: limits.seconds(int(ocr_pages))
         )
-    except WorkerEnded as ended:
-        failure = _failure(ended, limits)
+    except WorkerEnded as end:
+        failure = _failure(end, limits)
     except OSError as error:
         raise RuntimeError(f"a parsing process cannot start: {error}") from error
     except (pickle.UnpicklingError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -147,35 +147,35 @@ def _parse(processes: Workers, job: ParseJob, limits: ParsingLimits) -> ParsedDo
     return ParsedDocument(job.stated_format, failures=(failure,))
 
 
-def _failure(ended: WorkerEnded, limits: ParsingLimits) -> Failure:
+def _failure(end: WorkerEnded, limits: ParsingLimits) -> Failure:
     """Why a process ended.
 
     Raises:
         RuntimeError: It never started.
     """
-    if not ended.started and not ended.is_killed:
-        said = f"not within {ended.seconds:.0f} seconds" if ended.is_late else _last_line(ended.output)
-        raise RuntimeError(f"a parsing process cannot start: {said}") from ended
-    if ended.is_killed:
+    if not end.started and not end.is_killed:
+        reason = f"not within {end.seconds:.0f} seconds" if end.is_late else _last_line(end.output)
+        raise RuntimeError(f"a parsing process cannot start: {reason}") from end
+    if end.is_killed:
         return Failure(FailureCause.CRASHED, "parsing was ended")
-    if ended.resident_bytes:
-        taken = f"parsing took {ended.resident_bytes} bytes of memory, limit {limits.memory_bytes}"
-        return Failure(FailureCause.MEMORY, taken)
-    if ended.is_late:
-        return Failure(FailureCause.TIMEOUT, f"parsing took longer than {ended.seconds:g} seconds")
-    logger.warning("parsing process ended with %s: %s", ended.status, _last_line(ended.output))
-    if ended.status == -signal.SIGXCPU:
-        return Failure(FailureCause.TIMEOUT, f"parsing took more than {2 * ended.seconds:g} seconds of processor time")
-    near_limit = ended.data_bytes > limits.memory_bytes * _NEAR_LIMIT_SHARE
-    if near_limit or any(words in ended.output for words in _OUT_OF_MEMORY_WORDS):
+    if end.resident_bytes:
+        message = f"parsing took {end.resident_bytes} bytes of memory, limit {limits.memory_bytes}"
+        return Failure(FailureCause.MEMORY, message)
+    if end.is_late:
+        return Failure(FailureCause.TIMEOUT, f"parsing took longer than {end.seconds:g} seconds")
+    logger.warning("parsing process ended with %s: %s", end.status, _last_line(end.output))
+    if end.status == -signal.SIGXCPU:
+        return Failure(FailureCause.TIMEOUT, f"parsing took more than {2 * end.seconds:g} seconds of processor time")
+    near_limit = end.data_bytes > limits.memory_bytes * _NEAR_LIMIT_SHARE
+    if near_limit or any(words in end.output for words in _OUT_OF_MEMORY_WORDS):
         return Failure(FailureCause.MEMORY, f"parsing ran out of memory, limit {limits.memory_bytes} bytes")
-    return Failure(FailureCause.CRASHED, f"the parsing process died: {_described(ended)}")
+    return Failure(FailureCause.CRASHED, f"the parsing process died: {_exit_text(end)}")
 
 
-def _described(ended: WorkerEnded) -> str:
-    if ended.status is None:
-        return f"its answer is damaged: {ended.__cause__}"
-    return f"signal {signal.Signals(-ended.status).name}" if ended.status < 0 else f"exit status {ended.status}"
+def _exit_text(end: WorkerEnded) -> str:
+    if end.status is None:
+        return f"its answer is damaged: {end.__cause__}"
+    return f"signal {signal.Signals(-end.status).name}" if end.status < 0 else f"exit status {end.status}"
 
 
 def _last_line(output: bytes) -> str:

@@ -22,18 +22,18 @@ _LANGUAGE_CHARS = 20_000  # of a document that its main language is told from
 def document_record(file: SourceFile, content_sha256: str | None, parsed: ParsedDocument) -> Record:
     """Row of `documents`."""
     texts = [page_text(page) for page in parsed.pages]
-    failed = any(failure.page_number is None for failure in parsed.failures)
-    incomplete = {failure.page_number for failure in parsed.failures if failure.page_number is not None}
-    read = {page.number for page, text in zip(parsed.pages, texts, strict=True) if text.strip()}
+    is_failed = any(failure.page_number is None for failure in parsed.failures)
+    incomplete_pages = {failure.page_number for failure in parsed.failures if failure.page_number is not None}
+    read_pages = {page.number for page, text in zip(parsed.pages, texts, strict=True) if text.strip()}
     return {
         **file_facts(file, content_sha256),
         "format": parsed.format,
-        "status": DocumentStatus.FAILED if failed else DocumentStatus.PARSED,
+        "status": DocumentStatus.FAILED if is_failed else DocumentStatus.PARSED,
         "title": parsed.title or PurePosixPath(file.document_id).stem,
         "language": detect_language("\n".join(texts)[:_LANGUAGE_CHARS]),
         "page_count": len(parsed.pages),
-        "unread_page_count": len(incomplete - read),
-        "partly_read_page_count": len(incomplete & read),
+        "unread_page_count": len(incomplete_pages - read_pages),
+        "partly_read_page_count": len(incomplete_pages & read_pages),
         "length_chars": sum(map(len, texts)),
     }
 
@@ -177,11 +177,11 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
     """
     import pyarrow.compute as pc
 
-    wanted = pa.array(documents, pa.string())
+    document_ids = pa.array(documents, pa.string())
 
     def read(table: Table, columns: Sequence[str] | None = None) -> list[Record]:
-        stored = lake.read(table, [shard], columns)
-        records: list[Record] = stored.filter(pc.is_in(stored["document_id"], wanted)).to_pylist()
+        stored_rows = lake.read(table, [shard], columns)
+        records: list[Record] = stored_rows.filter(pc.is_in(stored_rows["document_id"], document_ids)).to_pylist()
         return records
 
     blocks: dict[tuple[str, int], list[Block]] = {}
@@ -189,7 +189,7 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
         blocks.setdefault((record["document_id"], record["page_number"]), []).append(_block(record))
     columns = ["document_id", "page_number", "page_name", "kind", "hidden", "role", "width_points", "height_points"]
     titles = read(DOCUMENTS, ["document_id", "title"])
-    loaded = {record["document_id"]: (record["title"], list[Page]()) for record in titles}
+    loaded_pages = {record["document_id"]: (record["title"], list[Page]()) for record in titles}
     for record in read(PAGES, columns):
         size = None if record["width_points"] is None else (record["width_points"], record["height_points"])
         name, number = record["document_id"], record["page_number"]
@@ -202,8 +202,8 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
             size,
             None if record["role"] is None else PageRole(record["role"]),
         )
-        loaded[name][1].append(page)
-    return loaded
+        loaded_pages[name][1].append(page)
+    return loaded_pages
 
 
 def _block(record: Record) -> Block:
@@ -257,9 +257,12 @@ class IncompleteDocument:
 
     def __str__(self) -> str:
         """The document with what is not read of it, as in `a.pdf: 2 of 3 pages unread (67 %): no_text`."""
-        unread = f"{self.unread_page_count} of {self.page_count} pages unread ({self.unread_share:.0%})"
-        partly = f"{self.partly_read_page_count} of {self.page_count} pages read in part"
-        counts = (unread if self.unread_page_count else "", partly if self.partly_read_page_count else "")
+        unread_pages = f"{self.unread_page_count} of {self.page_count} pages unread ({self.unread_share:.0%})"
+        partly_read_pages = f"{self.partly_read_page_count} of {self.page_count} pages read in part"
+        counts = (
+            unread_pages if self.unread_page_count else "",
+            partly_read_pages if self.partly_read_page_count else "",
+        )
         return f"{self.document_id}: {', '.join(filter(None, counts))}: {', '.join(self.causes)}"
 
 
@@ -284,5 +287,5 @@ def document_failures(lake: Lake) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = lake.read(PARSE_FAILURES, columns=columns).to_pylist()
     documents = lake.read(DOCUMENTS, columns=["document_id", "status"]).to_pydict()
     status = dict(zip(documents["document_id"], documents["status"], strict=True))
-    whole = (row for row in rows if row["page_number"] is None)
-    return [{**row, "status": status.get(row["document_id"], DocumentStatus.FAILED)} for row in whole]
+    document_rows = (row for row in rows if row["page_number"] is None)
+    return [{**row, "status": status.get(row["document_id"], DocumentStatus.FAILED)} for row in document_rows]

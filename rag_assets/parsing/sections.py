@@ -137,9 +137,9 @@ class _Cuts:
             behind += self._terms_of(at)
             if self._ends[at + 1] - self._ends[place] >= _COMPARED:
                 break
-        shared = sum(count * behind[term] for term, count in before.items())
+        product = sum(count * behind[term] for term, count in before.items())
         norms = sum(count**2 for count in before.values()) * sum(count**2 for count in behind.values())
-        return shared / math.sqrt(norms) if norms else 0.0
+        return product / math.sqrt(norms) if norms else 0.0
 
     def _terms_of(self, at: int) -> Counter[str]:
         if at not in self._terms:

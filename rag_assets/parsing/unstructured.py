@@ -71,8 +71,8 @@ def parse_by_unstructured(data: bytes, name: str) -> ParsedDocument:
     """
     limits = current_limits()
     if not _is_installed():
-        also = f" and {find_program(name)[0]}" if name in OFFICE_TARGETS else ""
-        raise _unsupported(f"{name} is read by Unstructured: pip install 'rag-assets[unstructured]'{also}")
+        program_hint = f" and {find_program(name)[0]}" if name in OFFICE_TARGETS else ""
+        raise _unsupported(f"{name} is read by Unstructured: pip install 'rag-assets[unstructured]'{program_hint}")
     if name in _ZIPPED:
         Archive(data, limits.archive_entries, limits.expanded_bytes)  # it is checked before it is expanded
     if name in _MESSAGES:
@@ -187,10 +187,10 @@ def _pages(elements: Iterable[Any], kind: PageKind, maximum_pages: int) -> tuple
     names: dict[int, str] = {}
     sections, number, is_numbered = Sections(), 1, False
     for element in elements:
-        stated = element.metadata.page_number
-        is_numbered = is_numbered or stated is not None
-        if stated is not None and stated != number:
-            number = max(int(stated), 1)
+        page_number = element.metadata.page_number
+        is_numbered = is_numbered or page_number is not None
+        if page_number is not None and page_number != number:
+            number = max(int(page_number), 1)
             sections = sections if kind is PageKind.PAGE else Sections()
         if number > maximum_pages:
             raise ParseError(FailureCause.TOO_LARGE, f"{number} pages, limit {maximum_pages}")

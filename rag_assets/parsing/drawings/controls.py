@@ -89,11 +89,11 @@ def place_controls(
     """
     states = _states(archive, relations, cells.controls, problems)
     legacy = _legacy_controls(archive, relations.values(), problems)
-    drawn = {shape.control: shape for shape in shapes if shape.control}
+    control_shapes = {shape.control: shape for shape in shapes if shape.control}
     numbers: set[str] = set()
     marks: dict[_Control, str] = {}
-    for number in dict.fromkeys([*legacy, *drawn]):
-        old, shape = legacy.get(number), drawn.get(number)
+    for number in dict.fromkeys([*legacy, *control_shapes]):
+        old, shape = legacy.get(number), control_shapes.get(number)
         state = states.get(number) or (old.state if old else None)
         if state is None or not ((old and old.anchor) or shape):
             continue

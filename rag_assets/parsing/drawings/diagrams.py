@@ -81,8 +81,8 @@ def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
     """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture."""
     shapes, blocks = drawing.shapes, []
     for diagram in find_diagrams(drawing, texts):
-        named = [index for index in diagram.members if shapes[index].text] or diagram.members
-        area = Area.around(shapes[index].area for index in named)
+        members = [index for index in diagram.members if shapes[index].text] or diagram.members
+        area = Area.around(shapes[index].area for index in members)
         blocks.append(Block(BlockKind.DIAGRAM, "\n".join((*diagram.texts, *diagram.edges)), cell_range=area.label))
     for shape in shapes:
         if shape.kind is ShapeKind.PICTURE:
@@ -115,19 +115,19 @@ def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
     shapes = drawing.shapes
     edges, lifelines = _join(drawing)
     names = _names(drawing, edges, lifelines, texts)
-    named = [edge for edge in edges if _is_named(edge, shapes, names)]
-    labels = _labels(shapes, named, names) if _has_geometry(drawing) else {}
+    named_edges = [edge for edge in edges if _is_named(edge, shapes, names)]
+    labels = _labels(shapes, named_edges, names) if _has_geometry(drawing) else {}
     labels_by_edge = {place: index for index, place in labels.items()}
     diagrams = []
-    for members, places in _clusters(shapes, edges, named):
+    for members, places in _clusters(shapes, edges, named_edges):
         lines, on_lines = [], []
         for place in places:
-            edge, label = named[place], labels_by_edge.get(place)
+            edge, label = named_edges[place], labels_by_edge.get(place)
             line = f"{names[edge.start]} {edge.sign} {names[edge.end]}"
             lines.append(line if label is None else f"{line}: {shapes[label].text}")
             on_lines += [] if label is None else [label]
-        own = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
-        own_texts = tuple(shapes[index].text for index in own if shapes[index].text)
+        nodes = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
+        own_texts = tuple(shapes[index].text for index in nodes if shapes[index].text)
         if own_texts or lines:
             diagrams.append(Diagram(tuple(members), tuple(on_lines), own_texts, tuple(lines)))
     return diagrams
@@ -136,8 +136,8 @@ def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
 def _is_named(edge: _Edge, shapes: Sequence[Shape], names: Mapping[int, str]) -> bool:
     """Whether both ends have a name, and not one that both take from the same text."""
     first, last = names[edge.start], names[edge.end]
-    borrowed = not (shapes[edge.start].text and shapes[edge.end].text)
-    return bool(first and last) and not (borrowed and first == last)
+    is_borrowed = not (shapes[edge.start].text and shapes[edge.end].text)
+    return bool(first and last) and not (is_borrowed and first == last)
 
 
 def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
@@ -154,9 +154,9 @@ def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
             across = connector.sign != "—" and len(path) == 2
             start = _shape_at(drawing.shapes, path[0], path[-1], across=across) if start is None else start
             end = _shape_at(drawing.shapes, path[-1], path[0], across=across) if end is None else end
-            joined = [index for index in (start, end) if index is not None]
-            if connector.sign == "—" and len(joined) == 1:
-                lifelines.append((path, joined[0]))
+            joined_ends = [index for index in (start, end) if index is not None]
+            if connector.sign == "—" and len(joined_ends) == 1:
+                lifelines.append((path, joined_ends[0]))
         ends.append((start, end))
     edges = []
     for connector, (start, end) in zip(drawing.connectors, ends, strict=True):
@@ -170,21 +170,21 @@ def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
     return edges, lifelines
 
 
-def _shape_at(shapes: Sequence[Shape], point: Point, other: Point, *, across: bool) -> int | None:
+def _shape_at(shapes: Sequence[Shape], point: Point, other_end: Point, *, across: bool) -> int | None:
     """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too.
 
     A straight arrow across a shape, from side to side, runs behind it and touches others; a line without a head may
     well divide it.
     """
-    touched: list[tuple[bool, float, bool, float, int]] = []
+    candidates: list[tuple[bool, float, bool, float, int]] = []
     for index, shape in enumerate(shapes):
         if shape.box is None or shape.kind is ShapeKind.ART or outside_distance(point, shape.box) > _TOUCH:
             continue
-        depth = depth_inside(other, shape.box)
+        depth = depth_inside(other_end, shape.box)
         if depth < 0 or (depth == 0 and not across):
             bare = shape.kind is ShapeKind.TEXT
-            touched.append((bare, outside_distance(point, shape.box), not shape.text, area_of(shape.box), index))
-    return min(touched)[-1] if touched else None
+            candidates.append((bare, outside_distance(point, shape.box), not shape.text, area_of(shape.box), index))
+    return min(candidates)[-1] if candidates else None
 
 
 def _lifeline_at(lifelines: Lifelines, point: Point) -> int | None:
@@ -205,15 +205,15 @@ def _names(drawing: Drawing, edges: Sequence[_Edge], lifelines: Lifelines, texts
         for index, shape in enumerate(shapes if _has_geometry(drawing) else ())
         if shape.text and shape.box and index not in paths and shape.kind is not ShapeKind.ART
     }
-    named = {index: [index] if shapes[index].text else [] for index in paths}
-    for index, own in named.items():
-        if not own and (box := shapes[index].box) is not None:
-            own.extend(_texts_on(shapes, box, lifelines, free))
-    taken = {text for own in named.values() for text in own}
-    nameless = {index: paths[index] for index, own in named.items() if not own}
-    unused = {text: place for text, place in free.items() if text not in taken}
-    named |= {index: [text] for index, text in _captions(shapes, nameless, unused).items()}
-    names = {index: " ".join(shapes[text].text for text in own) for index, own in named.items()}
+    texts_by_shape = {index: [index] if shapes[index].text else [] for index in paths}
+    for index, own_texts in texts_by_shape.items():
+        if not own_texts and (box := shapes[index].box) is not None:
+            own_texts.extend(_texts_on(shapes, box, lifelines, free))
+    taken_texts = {text for own_texts in texts_by_shape.values() for text in own_texts}
+    nameless_paths = {index: paths[index] for index, own_texts in texts_by_shape.items() if not own_texts}
+    unused_texts = {text: place for text, place in free.items() if text not in taken_texts}
+    texts_by_shape |= {index: [text] for index, text in _captions(shapes, nameless_paths, unused_texts).items()}
+    names = {index: " ".join(shapes[text].text for text in own_texts) for index, own_texts in texts_by_shape.items()}
     return {
         index: one_line(name or _cell_texts(shapes[index].area, texts), _NODE_CHARS) for index, name in names.items()
     }
@@ -245,8 +245,8 @@ def _captions(
     """
     distances: dict[tuple[int, int], float] = {}
     for text, place in free.items():
-        stated = one_line(shapes[text].text)
-        if not shapes[text].is_bare or len(stated) > _LABEL_CHARS or _NO_NAME.match(stated):
+        caption = one_line(shapes[text].text)
+        if not shapes[text].is_bare or len(caption) > _LABEL_CHARS or _NO_NAME.match(caption):
             continue
         for index, lines in paths.items():
             box = shapes[index].box
@@ -290,12 +290,12 @@ def _cell_texts(area: Area, texts: Texts) -> str:
 
 def _labels(shapes: Sequence[Shape], edges: Sequence[_Edge], names: Mapping[int, str]) -> dict[int, int]:
     """Text boxes that stand on a connector, by index, with the place of its edge: at most one for each."""
-    joined = {index for edge in edges for index in (edge.start, edge.end)}
+    ends = {index for edge in edges for index in (edge.start, edge.end)}
     distances: dict[tuple[int, int], float] = {}
     reaches: dict[int, float] = {}
     for index, shape in enumerate(shapes):
         is_text = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
-        if not is_text or index in joined or shape.box is None:
+        if not is_text or index in ends or shape.box is None:
             continue
         reaches[index] = reach = _label_reach(shape.box)
         for place, edge in enumerate(edges):
@@ -344,12 +344,12 @@ def assign_labels(distances: Mapping[tuple[int, int], float], reaches: Mapping[i
     costs[:, len(connectors) :] = [[reaches[label]] for label in labels]
     for (label, connector), distance in distances.items():
         costs[rows[label], columns[connector]] = distance
-    chosen = zip(labels, linear_sum_assignment(costs)[1], strict=True)
-    return {label: connectors[column] for label, column in chosen if column < len(connectors)}
+    pairs = zip(labels, linear_sum_assignment(costs)[1], strict=True)
+    return {label: connectors[column] for label, column in pairs if column < len(connectors)}
 
 
 def _clusters(
-    shapes: Sequence[Shape], edges: Sequence[_Edge], named: Sequence[_Edge]
+    shapes: Sequence[Shape], edges: Sequence[_Edge], named_edges: Sequence[_Edge]
 ) -> list[tuple[list[int], list[int]]]:
     """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order.
 
@@ -358,9 +358,9 @@ def _clusters(
     """
     groups: list[list[int]] = []
     bottom = -_CLUSTER_ROWS
-    joined = {index for edge in named for index in (edge.start, edge.end)}
-    drawn = [index for index, shape in enumerate(shapes) if shape.kind is not ShapeKind.PICTURE or index in joined]
-    for index in sorted(drawn, key=lambda index: shapes[index].area):
+    ends = {index for edge in named_edges for index in (edge.start, edge.end)}
+    drawn_shapes = [index for index, shape in enumerate(shapes) if shape.kind is not ShapeKind.PICTURE or index in ends]
+    for index in sorted(drawn_shapes, key=lambda index: shapes[index].area):
         area = shapes[index].area
         if not groups or area.top > bottom + _CLUSTER_ROWS:
             groups.append([])
@@ -374,7 +374,7 @@ def _clusters(
     clusters: dict[int, tuple[list[int], list[int]]] = {}
     for number, group in enumerate(groups):
         clusters.setdefault(sets.find(number), ([], []))[0].extend(group)
-    for place, edge in enumerate(named):
+    for place, edge in enumerate(named_edges):
         for number in sorted({sets.find(home[end]) for end in (edge.start, edge.end) if end in home}):
             clusters[number][1].append(place)
     return list(clusters.values())

@@ -171,8 +171,8 @@ class _DrawingReader:
             case "sp" | "wsp":
                 self._add(element, area, frame, _paragraphs(element), _kind(element))
             case "pic":
-                stated = property_of(element, "descr") or property_of(element, "title")
-                self._add(element, area, frame, one_line(clean_text(stated)), ShapeKind.PICTURE)
+                description = property_of(element, "descr") or property_of(element, "title")
+                self._add(element, area, frame, one_line(clean_text(description)), ShapeKind.PICTURE)
             case "graphicFrame":
                 self._add(element, area, frame, self._frame_text(element), ShapeKind.NODE)
             case "grpSp" | "wgp" if depth >= self._deepest:
@@ -273,8 +273,8 @@ def _box(element: etree._Element, frame: Frame) -> Rectangle | None:
     outer = _place(element).outer
     if outer is None or (outer[2] <= 0 and outer[3] <= 0):
         return None
-    one, other = frame.place(outer[0], outer[1]), frame.place(outer[0] + outer[2], outer[1] + outer[3])
-    return min(one[0], other[0]), min(one[1], other[1]), max(one[0], other[0]), max(one[1], other[1])
+    start, end = frame.place(outer[0], outer[1]), frame.place(outer[0] + outer[2], outer[1] + outer[3])
+    return min(start[0], end[0]), min(start[1], end[1]), max(start[0], end[0]), max(start[1], end[1])
 
 
 def _scaled(child: etree._Element, frame: Rectangle | None, area: Area) -> Area:

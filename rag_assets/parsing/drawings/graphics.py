@@ -79,16 +79,16 @@ def _title(element: etree._Element) -> str:
 
 def _series(element: etree._Element) -> _Series:
     name = _line(value.text or "" for value in element.iterfind("{*}tx//{*}v"))
-    found = {local_name(child): child for child in element}
-    values = dict(_cached(found.get("val", found.get("yVal"))))
-    categories = dict(_cached(found.get("cat", found.get("xVal"))))
-    for number, bubble in _cached(found.get("bubbleSize")):
+    children = {local_name(child): child for child in element}
+    values = dict(_cached_points(children.get("val", children.get("yVal"))))
+    categories = dict(_cached_points(children.get("cat", children.get("xVal"))))
+    for number, bubble in _cached_points(children.get("bubbleSize")):
         values[number] = f"{values.get(number, '')} ({bubble})"
-    numbered = {number: categories.get(number, str(number + 1)) for number in sorted({*values, *categories})}
-    return _Series(name, tuple(numbered.items()), values)
+    labels = {number: categories.get(number, str(number + 1)) for number in sorted({*values, *categories})}
+    return _Series(name, tuple(labels.items()), values)
 
 
-def _cached(data: etree._Element | None) -> Iterator[tuple[int, str]]:
+def _cached_points(data: etree._Element | None) -> Iterator[tuple[int, str]]:
     """Numbers and texts of the points that a chart keeps beside its reference to cells; levels joined, outer first."""
     if data is None:
         return
@@ -96,11 +96,11 @@ def _cached(data: etree._Element | None) -> Iterator[tuple[int, str]]:
     if not levels:
         code = next((element.text or "" for element in data.iter("{*}formatCode")), "")
         for point in data.iter("{*}pt"):
-            yield integer(point, 0, "idx"), _shown(point, code)
+            yield integer(point, 0, "idx"), _point_text(point, code)
         return
-    inner = {integer(point, 0, "idx"): _shown(point, "") for point in levels[0].iterfind("{*}pt")}
+    inner = {integer(point, 0, "idx"): _point_text(point, "") for point in levels[0].iterfind("{*}pt")}
     outer = [
-        {integer(point, 0, "idx"): _shown(point, "") for point in level.iterfind("{*}pt")}
+        {integer(point, 0, "idx"): _point_text(point, "") for point in level.iterfind("{*}pt")}
         for level in reversed(levels[1:])
     ]
     current = [""] * len(outer)
@@ -109,14 +109,14 @@ def _cached(data: etree._Element | None) -> Iterator[tuple[int, str]]:
         yield number, " ".join(filter(None, (*current, inner[number])))
 
 
-def _shown(point: etree._Element, code: str) -> str:
+def _point_text(point: etree._Element, code: str) -> str:
     """Value of a point as the chart shows it: a number under its format."""
-    stated = _line([point.findtext("{*}v") or ""])
+    text = _line([point.findtext("{*}v") or ""])
     code = point.get("formatCode") or code
     try:
-        return format_number(float(stated), code) if code else stated
+        return format_number(float(text), code) if code else text
     except (ValueError, OverflowError):
-        return stated
+        return text
 
 
 def _rows(name: str, categories: tuple[tuple[int, str], ...], group: list[_Series]) -> Iterator[Row]:
@@ -134,26 +134,26 @@ def _points(root: etree._Element) -> Iterator[str]:
             place = integer(connection, 0, "srcOrd")
             below.setdefault(connection.get("srcId") or "", []).append((place, connection.get("destId") or ""))
     roots = [name for name, point in points.items() if point.get("type") == "doc"]
-    waiting = [(name, -1) for name in reversed([*roots, *points])]
-    seen: set[str] = set()
-    while waiting:
-        name, depth = waiting.pop()
-        if name in seen or name not in points:
+    stack = [(name, -1) for name in reversed([*roots, *points])]
+    seen_names: set[str] = set()
+    while stack:
+        name, depth = stack.pop()
+        if name in seen_names or name not in points:
             continue
-        seen.add(name)
+        seen_names.add(name)
         paragraphs = points[name].iterfind("{*}t/{*}p")
         if text := _line("".join(map(str, paragraph.itertext("{*}t"))) for paragraph in paragraphs):
             yield _INDENT * min(max(depth, 0), _DEEPEST) + text
-        waiting += [(child, depth + 1) for _, child in sorted(below.get(name, ()), reverse=True)]
+        stack += [(child, depth + 1) for _, child in sorted(below.get(name, ()), reverse=True)]
 
 
 def _texts(root: etree._Element) -> Iterator[str]:
     """Texts of another kind of chart, each once."""
-    found = (
+    lines = (
         _line(str(child.text or "") for child in element.iter("{*}t", "{*}v", "{*}pt"))
         for element in root.iter("{*}pt", "{*}title", "{*}tx", "{*}cat")
     )
-    yield from dict.fromkeys(filter(None, found))
+    yield from dict.fromkeys(filter(None, lines))
 
 
 def diagram_references(element: etree._Element) -> Iterator[str]:

@@ -147,13 +147,13 @@ class _SheetReader:
         if looks and self.cells <= _CELLS_WITH_LOOKS:
             self.looks.setdefault(self.row, {}).update(looks)
 
-    def _column(self, reference: str, following: int) -> int:
+    def _column(self, reference: str, next_column: int) -> int:
         letters = reference.rstrip("0123456789")
         column = self.column_numbers.get(letters)
         if column is None:
             area = parse_sheet_area(f"{letters}1")
             if area is None:
-                return following
+                return next_column
             column = self.column_numbers[letters] = area.left
         return column
 
@@ -164,7 +164,7 @@ class _SheetReader:
             if tag[-2:] == "}v":  # type: ignore[index,unused-ignore]
                 value, kind = child.text, cell.get("t", "n")
                 if value and not (formula and value in _ZEROS and kind == "n" and self.workbook.zeros_stand_in):
-                    text = self._shown(kind, value, code)
+                    text = self._cell_text(kind, value, code)
                     return _with_target(text, read_link(formula)[1]) if formula else text
                 if kind == "str" or not formula:
                     return ""  # the result is an empty text
@@ -182,12 +182,12 @@ class _SheetReader:
         self.uncalculated.append(Area(self.row, column, self.row, column))
         return clean_text(formula) + _UNCALCULATED
 
-    def _shown(self, kind: str, value: str, code: str) -> str:
+    def _cell_text(self, kind: str, value: str, code: str) -> str:
         match kind:
             case "s":
                 strings = self.workbook.strings
-                known = value.isdecimal() and int(value) < len(strings)
-                text = format_text(strings[int(value)], code) if known else ""
+                is_index = value.isdecimal() and int(value) < len(strings)
+                text = format_text(strings[int(value)], code) if is_index else ""
             case "str":
                 text = format_text(clean_text(value), code)
             case "b":
@@ -236,15 +236,17 @@ class _SheetReader:
         else:
             self.links.append((target, element.get("ref") or ""))
 
-    def problems(self, covered: set[tuple[int, int]]) -> tuple[ParseError, ...]:
+    def problems(self, covered_places: set[tuple[int, int]]) -> tuple[ParseError, ...]:
         """What was left out, and formulas without a result, those in covered cells apart."""
-        left_out = (
+        omissions = (
             (self.formulas.left_out, "formulas"),
             (self.links_left_out, "links"),
             (self.choices_left_out, "lists of values"),
         )
-        problems = [ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count]
-        cells = [cell for cell in self.uncalculated if cell[:2] not in covered]
+        problems = [
+            ParseError(FailureCause.TOO_LARGE, f"{count} {noun} left out") for count, noun in omissions if count
+        ]
+        cells = [cell for cell in self.uncalculated if cell[:2] not in covered_places]
         if cells:
             message = f"{len(cells)} formulas without a stored result, the first in {min(cells).label}"
             problems.append(ParseError(FailureCause.NOT_CALCULATED, message))
@@ -279,21 +281,21 @@ def read_sheet(workbook: Workbook, part: str, maximum_cells: int) -> SheetCells:
                 controls[element.get("shapeId") or ""] = attribute(element, "id")
             case _:
                 reader.read_choices(element)
-    texts, merged = ascending(reader.texts), disjoint(merges)
-    covered = take_covered(texts, merged)
+    texts, merged_areas = ascending(reader.texts), disjoint(merges)
+    covered_places = take_covered(texts, merged_areas)
     _append_links(texts, reader.links)
     return SheetCells(
         texts,
         reader.looks,
-        merged,
+        merged_areas,
         reader.widths,
-        {place: formula for place, formula in reader.formulas.by_cell.items() if place not in covered},
+        {place: formula for place, formula in reader.formulas.by_cell.items() if place not in covered_places},
         reader.choices,
         tuple(sorted(row for row in reader.hidden_rows if row in texts)),
         tuple(sorted({column for row in texts.values() for column in row if column in reader.hidden_columns})),
         controls,
         margins,
-        reader.problems(covered),
+        reader.problems(covered_places),
     )
 
 
@@ -313,19 +315,19 @@ def take_covered(texts: Texts, merges: Sequence[Area]) -> set[tuple[int, int]]:
         Rows and columns of what was taken out.
     """
     rows = list(texts)
-    covered: set[tuple[int, int]] = set()
+    covered_places: set[tuple[int, int]] = set()
     for area in merges:
         for row in rows[bisect_left(rows, area.top) : bisect_right(rows, area.bottom)]:
             row_texts = texts[row]
             columns = range(area.left, area.right + 1)
             near = columns if len(columns) < len(row_texts) else row_texts
             within = (column for column in near if column in columns and column in row_texts)
-            covered.update((row, column) for column in within if (row, column) != area[:2])
-    for row, column in covered:
+            covered_places.update((row, column) for column in within if (row, column) != area[:2])
+    for row, column in covered_places:
         del texts[row][column]
         if not texts[row]:
             del texts[row]
-    return covered
+    return covered_places
 
 
 def _append_links(texts: Texts, links: list[tuple[str, str]]) -> None:
@@ -352,20 +354,20 @@ def _append_links(texts: Texts, links: list[tuple[str, str]]) -> None:
 
 def _with_target(text: str, target: str) -> str:
     """A text with the target of its link behind, unless it stands there already or lies inside the workbook."""
-    named = not target or target.startswith("#") or target.removeprefix("mailto:").rstrip("/") in text
-    return text if named else f"{text} <{target}>"
+    is_named = not target or target.startswith("#") or target.removeprefix("mailto:").rstrip("/") in text
+    return text if is_named else f"{text} <{target}>"
 
 
 def disjoint(areas: list[Area]) -> tuple[Area, ...]:
     """Areas in reading order without those that overlap an earlier one."""
-    separate: list[Area] = []
+    separate_areas: list[Area] = []
     active: list[Area] = []
     for area in sorted(set(areas)):
-        active = [other for other in active if other.bottom >= area.top]
-        if not any(other.shares_columns(area) for other in active):
-            separate.append(area)
+        active = [neighbour for neighbour in active if neighbour.bottom >= area.top]
+        if not any(neighbour.shares_columns(area) for neighbour in active):
+            separate_areas.append(area)
             active.append(area)
-    return tuple(separate)
+    return tuple(separate_areas)
 
 
 class _Formulas:

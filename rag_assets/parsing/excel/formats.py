@@ -157,13 +157,13 @@ def format_number(value: float, code: str, *, base_1904: bool = False) -> str:
     if section.is_date:
         number = abs(value) if section.unsigned else value
         return _format_date(number, section, base_1904=base_1904) or general(value)
-    shown = _format_pattern(abs(value), section.pattern)
-    if shown is None:
+    digits = _format_pattern(abs(value), section.pattern)
+    if digits is None:
         return general(value)
-    signed = value < 0 and not section.unsigned and any(sign in "123456789" for sign in shown)
+    signed = value < 0 and not section.unsigned and any(sign in "123456789" for sign in digits)
     if section.numerals:
-        shown = _with_numerals(shown, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
-    text = f"{'-' if signed else ''}{_restore(shown, section.literals).strip()}"
+        digits = _with_numerals(digits, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
+    text = f"{'-' if signed else ''}{_restore(digits, section.literals).strip()}"
     return f"{text} ({general(value)})" if section.numerals else text
 
 
@@ -197,7 +197,7 @@ def _format(code: str) -> tuple[tuple[_Section, ...], _Section | None]:
     numbers, text = sections[:3], sections[3] if len(sections) > 3 else None
     if text is None and "@" in sections[-1].pattern and not _GENERAL.search(code.rpartition(";")[2]):
         numbers, text = sections[:-1] or sections, sections[-1]
-    return _conditioned(numbers), text
+    return _with_conditions(numbers), text
 
 
 def _section(tokens: list[re.Match[str]]) -> _Section:
@@ -207,22 +207,22 @@ def _section(tokens: list[re.Match[str]]) -> _Section:
     condition = None
     numerals = 0
     for match in tokens:
-        quoted, escaped, bracketed, other = match.groups()
-        literal = quoted if quoted is not None else escaped
-        if bracketed is not None:
-            if bracketed.startswith("$"):
-                literal, _, stated = bracketed[1:].partition("-")
-                locale = stated or locale
+        quotation, escape, bracket, sign = match.groups()
+        literal = quotation if quotation is not None else escape
+        if bracket is not None:
+            if bracket.startswith("$"):
+                literal, _, locale_code = bracket[1:].partition("-")
+                locale = locale_code or locale
             elif _ELAPSED.fullmatch(match[0]):
                 pieces.append(match[0])
-            elif stated_condition := _CONDITION.match(bracketed):
+            elif stated_condition := _CONDITION.match(bracket):
                 condition = _Condition(stated_condition[1], float(stated_condition[2]))
-            elif style := _NUMERALS.fullmatch(bracketed):
+            elif style := _NUMERALS.fullmatch(bracket):
                 numerals = int(style[1])
         if literal is not None:
             pieces.append(chr(_PRIVATE + len(literals)))
             literals.append(literal)
-        pieces.append(other or "")
+        pieces.append(sign or "")
     locale = locale.lower()
     numerals = numerals if not locale or _is_japanese(locale) else 0
     pattern = _GENERAL.sub("@", "".join(pieces)) or ("@" if numerals else "")
@@ -235,21 +235,21 @@ def _is_japanese(locale: str) -> bool:
     return locale.endswith("411") or locale.startswith("ja")
 
 
-def _conditioned(sections: tuple[_Section, ...]) -> tuple[_Section, ...]:
+def _with_conditions(sections: tuple[_Section, ...]) -> tuple[_Section, ...]:
     """Sections with the conditions that they have where none are stated: positive; negative; zero."""
     defaults: tuple[_Condition | None, ...] = (None, None, None)
     if len(sections) == 2:
         defaults = (_Condition(">=", 0), None)
     elif len(sections) > 2:
         defaults = (_Condition(">", 0), _Condition("<", 0), None)
-    conditioned = []
+    conditioned_sections = []
     unsigned = False
     for section, default in zip(sections, defaults, strict=False):
         condition = section.condition or default
         negative = unsigned or (condition is not None and condition.only_negative)
-        conditioned.append(replace(section, condition=condition, unsigned=negative))
+        conditioned_sections.append(replace(section, condition=condition, unsigned=negative))
         unsigned = unsigned or (condition is not None and condition.all_others)
-    return tuple(conditioned)
+    return tuple(conditioned_sections)
 
 
 def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | None:
@@ -269,10 +269,12 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
     date = moment.strftime("%Y-%m" if months_only else "%Y-%m-%d")
     date = f"{date} {moment.strftime(time_format)}" if has_time else date
     if _ERA.search(pattern):
-        named = re.sub("ddd+", chr(_PRIVATE + len(section.literals)), section.pattern, flags=re.IGNORECASE)
-        if shown := _era_date(moment, named, (*section.literals, weekday), first_year=_GANNEN in section.locale):
-            shown = _with_numerals(shown, section.numerals, _DATE_DIGITS) if section.numerals else shown
-            return f"{shown} ({date})"
+        named_pattern = re.sub("ddd+", chr(_PRIVATE + len(section.literals)), section.pattern, flags=re.IGNORECASE)
+        if era_date := _era_date(
+            moment, named_pattern, (*section.literals, weekday), first_year=_GANNEN in section.locale
+        ):
+            era_date = _with_numerals(era_date, section.numerals, _DATE_DIGITS) if section.numerals else era_date
+            return f"{era_date} ({date})"
     return f"{date} ({weekday})" if weekday else date
 
 
@@ -315,8 +317,8 @@ def _era_date(moment: datetime, pattern: str, literals: Sequence[str], *, first_
             case "g":
                 piece = names[min(len(token), 3) - 1]
             case "e":
-                named = first_year and year == 1 and _restore(pattern[match.end() :], literals).startswith("年")
-                piece = "元" if named else f"{year:0{len(token)}d}"
+                is_gannen = first_year and year == 1 and _restore(pattern[match.end() :], literals).startswith("年")
+                piece = "元" if is_gannen else f"{year:0{len(token)}d}"
             case "m" if not after_hours:
                 piece = f"{moment.month:0{min(len(token), 2)}d}"
             case "a" if len(token) > 2:
@@ -350,8 +352,8 @@ def _spell(digits: str, style: int) -> str:
         group = digits[-_GROUP * (large + 1) : len(digits) - _GROUP * large]
         for place, digit in zip(reversed(range(len(group))), group, strict=True):
             if digit != "0":
-                left_out = digit == "1" and place and style != 2
-                pieces.append(("" if left_out else _DIGITS[style][int(digit)]) + _SMALL_UNITS[style][place])
+                is_left_out = digit == "1" and place and style != 2
+                pieces.append(("" if is_left_out else _DIGITS[style][int(digit)]) + _SMALL_UNITS[style][place])
         if group.strip("0"):
             pieces.append(_LARGE_UNITS[style][large])
     return "".join(pieces)
@@ -363,14 +365,14 @@ def _format_elapsed(value: float, section: _Section) -> str:
     total = int(seconds)
     units = {"h": (total // 3600, 24), "m": (total // 60, 60), "s": (total, 60)}
 
-    def shown(match: re.Match[str]) -> str:
+    def elapsed_text(match: re.Match[str]) -> str:
         letters = match[1] or match[0].partition(".")[0]
         number, cycle = units[letters[0].lower()]
         digits = str(number if match[1] else number % cycle).zfill(len(letters))
         decimals = f"{seconds % 1:.3f}"[2:]
         return f"{digits}.{decimals[: len(match[2])]}" if match[2] else digits
 
-    text = _restore(_ELAPSED.sub(shown, section.pattern), section.literals).strip()
+    text = _restore(_ELAPSED.sub(elapsed_text, section.pattern), section.literals).strip()
     return f"-{text}" if value < 0 and seconds else text
 
 
@@ -418,8 +420,8 @@ def _mask(pattern: str) -> _Mask | None:
     grouping = [place for place in commas if whole and place < whole[-1]]
     strays = [place for place in commas if not place or pattern[place - 1] not in f"{_PLACEHOLDERS},"]
     inside = [place for place in commas if decimals and point < place < decimals[-1]]
-    other = not places or len(pattern) > _LONGEST_PATTERN or re.search(r"[@/]|E[+-]", pattern, re.IGNORECASE)
-    if other or strays or inside or pattern.count(".") > 1:
+    is_unsupported = not places or len(pattern) > _LONGEST_PATTERN or re.search(r"[@/]|E[+-]", pattern, re.IGNORECASE)
+    if is_unsupported or strays or inside or pattern.count(".") > 1:
         return None
     shift = 2 * pattern.count("%") - 3 * (len(commas) - len(grouping))
     return _Mask(whole, decimals, point, commas, bool(grouping), shift)
@@ -428,41 +430,43 @@ def _mask(pattern: str) -> _Mask | None:
 def _format_digits(value: Decimal, pattern: str, mask: _Mask) -> str | None:
     number = _rounded(value.scaleb(mask.shift), len(mask.decimals))
     whole, _, decimals = f"{number:f}".partition(".")
-    placed = dict.fromkeys(mask.commas, "")
-    kept = len(decimals)
-    while kept and decimals[kept - 1] == "0" and pattern[mask.decimals[kept - 1]] != "0":
-        kept -= 1
+    texts = dict.fromkeys(mask.commas, "")
+    decimal_count = len(decimals)
+    while decimal_count and decimals[decimal_count - 1] == "0" and pattern[mask.decimals[decimal_count - 1]] != "0":
+        decimal_count -= 1
     for index, place in enumerate(mask.decimals):
-        placed[place] = decimals[index] if index < kept else ""
-    if mask.decimals and not kept:
-        placed[mask.point] = ""
-    hidden = whole == "0" and (kept or any(pattern[place] == "?" for place in mask.whole))
+        texts[place] = decimals[index] if index < decimal_count else ""
+    if mask.decimals and not decimal_count:
+        texts[mask.point] = ""
+    hidden = whole == "0" and (decimal_count or any(pattern[place] == "?" for place in mask.whole))
     zeros = next((len(mask.whole) - index for index, place in enumerate(mask.whole) if pattern[place] == "0"), 0)
     digits = ("" if hidden else whole).rjust(zeros, "0")
     if mask.whole:
-        placed.update(_places(digits, mask))
+        texts.update(_places(digits, mask))
     elif digits:
-        placed[mask.point] = digits + placed.get(mask.point, ".")
-    shown = "".join(placed.get(place, sign) for place, sign in enumerate(pattern))
-    return shown if shown.strip() else None
+        texts[mask.point] = digits + texts.get(mask.point, ".")
+    text = "".join(texts.get(place, sign) for place, sign in enumerate(pattern))
+    return text if text.strip() else None
 
 
 def _places(digits: str, mask: _Mask) -> dict[int, str]:
     """The digits before the point by place, from the last to the first, which takes what is left."""
-    placed: dict[int, str] = {}
-    done = 0
+    texts: dict[int, str] = {}
+    offset = 0
     for place in reversed(mask.whole):
-        left = len(digits) - done
+        left = len(digits) - offset
         take = left if place == mask.whole[0] else min(1, left)
         text = digits[left - take : left]
         if mask.grouped:
             text = "".join(
-                f",{digit}" if (done + len(text) - index) % 3 == 0 and done + len(text) - index < len(digits) else digit
+                f",{digit}"
+                if (offset + len(text) - index) % 3 == 0 and offset + len(text) - index < len(digits)
+                else digit
                 for index, digit in enumerate(text)
             )
-        placed[place] = text
-        done += take
-    return placed
+        texts[place] = text
+        offset += take
+    return texts
 
 
 def _format_exponent(value: Decimal, pattern: str) -> str | None:
@@ -477,12 +481,12 @@ def _format_exponent(value: Decimal, pattern: str) -> str | None:
         exponent += step
         number = _rounded(value.scaleb(-exponent), len(decimal_mask))
     whole, _, decimals = f"{number:f}".partition(".")
-    required = len(decimal_mask.rstrip("#?"))
-    decimals = decimals[:required] + decimals[required:].rstrip("0")
+    required_count = len(decimal_mask.rstrip("#?"))
+    decimals = decimals[:required_count] + decimals[required_count:].rstrip("0")
     sign = "-" if exponent < 0 else "+" if match[3] == "+" else ""
     mantissa = whole.zfill(whole_mask.count("0")) + (f".{decimals}" if decimals else "")
-    shown = f"{mantissa}E{sign}{str(abs(exponent)).zfill(len(match[4]))}"
-    return pattern[: match.start()] + shown + pattern[match.end() :]
+    text = f"{mantissa}E{sign}{str(abs(exponent)).zfill(len(match[4]))}"
+    return pattern[: match.start()] + text + pattern[match.end() :]
 
 
 def _format_fraction(value: Decimal, pattern: str) -> str | None:
@@ -497,10 +501,10 @@ def _format_fraction(value: Decimal, pattern: str) -> str | None:
         denominator = int(below)
         numerator = int(_rounded(value * denominator, 0))
     if whole_mask is None:
-        shown = f"{numerator}/{denominator}"
+        text = f"{numerator}/{denominator}"
     else:
         whole, numerator = divmod(numerator, denominator)
         pieces = [str(whole)] if whole or not numerator or "0" in whole_mask else []
         pieces += [f"{numerator}/{denominator}"] if numerator else []
-        shown = between.join(pieces)
-    return pattern[: match.start()] + shown + pattern[match.end() :]
+        text = between.join(pieces)
+    return pattern[: match.start()] + text + pattern[match.end() :]

@@ -75,8 +75,8 @@ def margin_blocks(margins: Iterable[tuple[str, str]]) -> list[Block]:
     Each text stands once, without what is filled in when it is printed: numbers of pages, dates, names of file and
     sheet, pictures. Like headers and footers of other documents they are kept and not searched.
     """
-    ordered = [text for place in ("header", "footer") for name, text in margins if name.lower().endswith(place)]
-    return [Block(BlockKind.HEADER, text) for text in dict.fromkeys(map(_printed, ordered)) if text]
+    texts = [text for place in ("header", "footer") for name, text in margins if name.lower().endswith(place)]
+    return [Block(BlockKind.HEADER, text) for text in dict.fromkeys(map(_printed, texts)) if text]
 
 
 def _printed(codes: str) -> str:
@@ -98,11 +98,11 @@ class ListReader:
     def find(self, formula: str, sheet: str, texts: Texts) -> tuple[list[str], str]:
         """Values that a formula names, with their place; none where it names no range."""
         formula = formula.removeprefix("=")
-        other, _, reference = self._workbook.names.get(formula, formula).rpartition("!")
+        named_sheet, _, reference = self._workbook.names.get(formula, formula).rpartition("!")
         area = parse_sheet_area(reference)
         if area is None:
             return [], ""
-        name = other.strip("'").replace("''", "'")
+        name = named_sheet.strip("'").replace("''", "'")
         texts = texts if name in {"", sheet} else self._texts(name)
         rows = range(area.top, area.bottom + 1)
         values = (
@@ -141,12 +141,12 @@ def choice_blocks(cells: SheetCells, sheet: str, lists: ListReader) -> list[Bloc
 
 
 def _choice_block(values: tuple[str, ...], place: str, areas: list[Area]) -> Block:
-    shown = ", ".join(values[:_SHOWN_CELL_CHOICES] if place else values)
+    text = ", ".join(values[:_SHOWN_CELL_CHOICES] if place else values)
     if place and len(values) > _SHOWN_CELL_CHOICES:
-        shown += f", …（{place}）"
+        text += f", …（{place}）"
     labels = [area.label for area in areas]
     places = f"（{_join(labels)}）" if len(labels) > 1 else ""
-    return Block(BlockKind.NOTE, f"選択肢{places}: {shown}", cell_range=cover(labels))
+    return Block(BlockKind.NOTE, f"選択肢{places}: {text}", cell_range=cover(labels))
 
 
 def hidden_blocks(cells: SheetCells) -> list[Block]:

@@ -119,8 +119,8 @@ def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists
     if entry.part is None:
         raise ParseError(FailureCause.MALFORMED, "the workbook names no part for it")
     archive = workbook.archive
-    stated = archive.relations(entry.part).items()
-    relations = {identity: relation for identity, relation in stated if archive.has(relation.target)}
+    stated_relations = archive.relations(entry.part).items()
+    relations = {identity: relation for identity, relation in stated_relations if archive.has(relation.target)}
     problems: list[ParseError] = []
     drawings = []
     for relation in relations.values():
@@ -144,9 +144,9 @@ def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists
         blocks += notes.comment_blocks(archive, relations.values(), workbook.people)
     except ParseError as error:
         problems.append(error)
-    arranged = notes.with_formulas(arrange(blocks), cells.formulas)
+    arranged_blocks = notes.with_formulas(arrange(blocks), cells.formulas)
     choices, hidden = notes.choice_blocks(cells, entry.name, lists), notes.hidden_blocks(cells)
-    return [*arranged, *choices, *hidden, *notes.margin_blocks(cells.margins)], problems
+    return [*arranged_blocks, *choices, *hidden, *notes.margin_blocks(cells.margins)], problems
 
 
 def _document(
@@ -159,18 +159,18 @@ def _document(
     pages: list[Page] = []
     failures: list[Failure] = []
     forms: set[str] = set()
-    unreadable = 0
+    unreadable_count = 0
     for number, (name, hidden) in enumerate(states, 1):
         try:
             blocks, problems = read(number - 1)
             role = sheet_role(name, blocks)
         except ParseError as error:
             blocks, problems, role = (), (error,), None
-            unreadable += 1
+            unreadable_count += 1
         failures.extend(Failure(error.cause, f'sheet "{name}": {error}', number) for error in problems)
         blocks = _mark_running_header(blocks, forms)
         pages.append(Page(number, PageKind.SHEET, blocks, name, hidden, role=role))
-    if unreadable == len(states):
+    if unreadable_count == len(states):
         raise ParseError(failures[0].cause, f"no sheet can be read: {failures[0].message}")
     return ParsedDocument(form, title, tuple(pages), tuple(failures))
 
@@ -252,12 +252,12 @@ def read_values(workbook: CalamineWorkbook, index: int, maximum_cells: int) -> S
     texts = {}
     length_chars = 0
     for row, values in enumerate(sheet.to_python(skip_empty_area=True), top):
-        shown = {column: text for column, value in enumerate(values, left) if (text := _show(value))}
-        length_chars += sum(map(len, shown.values()))
+        row_texts = {column: text for column, value in enumerate(values, left) if (text := _show(value))}
+        length_chars += sum(map(len, row_texts.values()))
         if length_chars > MAXIMUM_CHARS:
             raise ParseError(FailureCause.TOO_LARGE, f"more than {MAXIMUM_CHARS} characters of text")
-        if shown:
-            texts[row] = shown
+        if row_texts:
+            texts[row] = row_texts
     merges = disjoint([Area(*first, *last) for first, last in sheet.merged_cell_ranges or [] if first != last])
     take_covered(texts, merges)
     return SheetCells(texts, merges=merges)

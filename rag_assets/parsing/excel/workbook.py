@@ -147,9 +147,9 @@ def _people(archive: Archive, part: str) -> dict[str, str]:
     return {person.get("id") or "": person.get("displayName") or "" for person in root.iter("{*}person")}
 
 
-def _title(stated: str) -> str | None:
+def _title(text: str) -> str | None:
     """The stated title, where it looks like one that a person wrote for this file."""
-    title = stated.strip()
+    title = text.strip()
     plain = title.lower()
     if len(title) < 4 or plain in _GENERIC_TITLES or plain.rstrip("0123456789 ") in {"sheet", "book", "workbook"}:
         return None
@@ -172,18 +172,18 @@ def clean_text(text: str) -> str:
 def rich_text(element: etree._Element) -> str:
     """Text of a shared or inline string: its runs joined, phonetic guides left out, struck runs between `~~`."""
     pieces: list[str] = []
-    struck = False
+    is_struck = False
     for child in element:
         name = local_name(child)
         if name == "t":
             pieces.append(child.text or "")
         elif name == "r":
             text = "".join(piece.text or "" for piece in child.iterfind("{*}t"))
-            if text and is_on(child.find("{*}rPr/{*}strike")) != struck:
+            if text and is_on(child.find("{*}rPr/{*}strike")) != is_struck:
                 pieces.append(STRUCK)
-                struck = not struck
+                is_struck = not is_struck
             pieces.append(text)
-    return clean_text("".join([*pieces, STRUCK] if struck else pieces))
+    return clean_text("".join([*pieces, STRUCK] if is_struck else pieces))
 
 
 def strike(text: str) -> str:

@@ -73,11 +73,11 @@ class _Closing:
             else:
                 position = self._begin(name, match)
         self._leave_open(0, len(self._text))
-        parts, copied = [], 0
+        parts, start = [], 0
         for at, end_tag in sorted(self._insertions, key=lambda insertion: insertion[0]):
-            parts += [self._text[copied:at], end_tag]
-            copied = at
-        return "".join((*parts, self._text[copied:]))
+            parts += [self._text[start:at], end_tag]
+            start = at
+        return "".join((*parts, self._text[start:]))
 
     def _after_comment(self, start: int) -> int:
         if self._last_end("-->") >= start + 2:
@@ -86,9 +86,9 @@ class _Closing:
         return start + 4
 
     def _begin(self, name: str, match: re.Match[str]) -> int:
-        whole = _TAG_END.match(self._text, match.end()) if self._tags_end else None
-        self._tags_end = whole is not None
-        content_at = whole.end() if whole else match.end()
+        tag_end = _TAG_END.match(self._text, match.end()) if self._tags_end else None
+        self._tags_end = tag_end is not None
+        content_at = tag_end.end() if tag_end else match.end()
         is_empty = self._text[content_at - 2 : content_at] == "/>"
         if name in _RAW:
             return self._after_raw(name, content_at, is_empty=is_empty)

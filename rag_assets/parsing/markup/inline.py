@@ -68,10 +68,10 @@ def texts(element: etree._Element, *, marks_hidden: bool = True) -> Iterator[str
         element: The element.
         marks_hidden: Whether what is hidden within it is marked as such.
     """
-    waiting: list[etree._Element | str] = [element]
+    stack: list[etree._Element | str] = [element]
     numbers: dict[etree._Element, int] = {}
-    while waiting:
-        item = waiting.pop()
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             yield item
             continue
@@ -79,17 +79,17 @@ def texts(element: etree._Element, *, marks_hidden: bool = True) -> Iterator[str
         yield item.text or ""
         for child in reversed(item):
             tag = child.tag if isinstance(child.tag, str) else ""
-            waiting.append(child.tail or "")
+            stack.append(child.tail or "")
             if tag in ("td", "th"):
-                waiting.append(" ")
+                stack.append(" ")
             if tag in _LINES or tag == "br":
-                waiting.append(BREAK)
+                stack.append(BREAK)
             if (text := special_text(child, marks_hidden=marks_hidden)) is not None:
-                waiting.append(text)
+                stack.append(text)
             else:
-                waiting += [link(child), child]
+                stack += [link(child), child]
             if tag in _LINES:
-                waiting.append(BREAK)
+                stack.append(BREAK)
 
 
 def special_text(element: etree._Element, *, marks_hidden: bool = True) -> str | None:
@@ -99,8 +99,8 @@ def special_text(element: etree._Element, *, marks_hidden: bool = True) -> str |
         return ""
     if marks_hidden and is_hidden(element):
         return f"（非表示: {text}）" if (text := hidden_text(element)) else ""
-    read = _SPECIAL.get(tag)
-    return read(element) if read else None
+    reader = _SPECIAL.get(tag)
+    return reader(element) if reader else None
 
 
 def is_hidden(element: etree._Element) -> bool:
@@ -148,9 +148,9 @@ def link(element: etree._Element) -> str:
 def svg_lines(drawing: etree._Element) -> list[str]:
     """Texts of a drawing (SVG), each as one line; also what stands loose in it, as in one that is never closed."""
     lines = []
-    waiting: list[etree._Element | str] = [drawing]
-    while waiting:
-        item = waiting.pop()
+    stack: list[etree._Element | str] = [drawing]
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             lines.append(unwrap(item))
         elif item.tag in ("text", "foreignobject"):
@@ -158,14 +158,14 @@ def svg_lines(drawing: etree._Element) -> list[str]:
             lines.append(" ".join(filter(None, parts)))
         elif item.tag not in _WORDLESS:
             for child in reversed(item):
-                waiting += [child.tail or "", child]
-            waiting.append(item.text or "")
+                stack += [child.tail or "", child]
+            stack.append(item.text or "")
     return [line for line in lines if line]
 
 
 def _svg_text(drawing: etree._Element) -> str:
-    stated = drawing.get("aria-label") or drawing.findtext("title") or drawing.findtext("desc") or ""
-    return " ".join(svg_lines(drawing)) or ("" if drawing.get("aria-hidden") == "true" else _picture(stated))
+    description = drawing.get("aria-label") or drawing.findtext("title") or drawing.findtext("desc") or ""
+    return " ".join(svg_lines(drawing)) or ("" if drawing.get("aria-hidden") == "true" else _picture(description))
 
 
 def _is_redundant(element: etree._Element) -> bool:
@@ -175,9 +175,9 @@ def _is_redundant(element: etree._Element) -> bool:
     return element.get("aria-hidden") == "true" and element.tag in INLINE and element.tag != "svg"
 
 
-def _picture(stated: str) -> str:
+def _picture(description: str) -> str:
     """Alternative text of a picture, marked as such; nothing where it has none."""
-    text = one_line(stated)
+    text = one_line(description)
     return f"{_PICTURE}{text}{_PICTURE_END}" if text else ""
 
 
@@ -198,29 +198,29 @@ def _input_text(element: etree._Element) -> str:
 
 def _options_text(element: etree._Element) -> str:
     options = list(element.iter("option"))
-    several = element.get("multiple") is not None
-    chosen = {option for option in options if option.get("selected") is not None}
-    if not chosen and not several:
-        chosen = set(options[:1])
-    kind = "checkbox" if several else "radio"
-    marked = (f"{_MARKS[kind, option in chosen]} {option.get('label') or option.text or ''}" for option in options)
-    return f" {' '.join(marked)} "
+    is_multiple = element.get("multiple") is not None
+    selection = {option for option in options if option.get("selected") is not None}
+    if not selection and not is_multiple:
+        selection = set(options[:1])
+    kind = "checkbox" if is_multiple else "radio"
+    choices = (f"{_MARKS[kind, option in selection]} {option.get('label') or option.text or ''}" for option in options)
+    return f" {' '.join(choices)} "
 
 
 def _raised_text(element: etree._Element) -> str | None:
     """An exponent of a number behind `^`, so that the two do not read as one number; None for other raised text."""
     before, parent = element.getprevious(), element.getparent()
     text = (before.tail if before is not None else parent.text if parent is not None else "") or ""
-    own = "".join(map(str, element.itertext())).strip()
-    return f"^{own}" if text[-1:].isdecimal() and EXPONENT.fullmatch(own) and element.find("a") is None else None
+    power = "".join(map(str, element.itertext())).strip()
+    return f"^{power}" if text[-1:].isdecimal() and EXPONENT.fullmatch(power) and element.find("a") is None else None
 
 
 def _struck_text(element: etree._Element) -> str | None:
     """Struck text as `~~text~~`; None where it holds blocks, or is within struck text already."""
     if any(child.tag in _LINES for child in element) or next(element.iterancestors(*_STRUCK), None) is not None:
         return None
-    own = "".join(texts(element))
-    return f"~~{own}~~" if own.strip() else own
+    content = "".join(texts(element))
+    return f"~~{content}~~" if content.strip() else content
 
 
 _SPECIAL: dict[str, Callable[[etree._Element], str | None]] = {

@@ -39,11 +39,11 @@ def parse_markdown(data: bytes) -> ParsedDocument:
     """
     text = decode_text(data)
     front = _FRONT_MATTER.match(text)
-    stated = _FRONT_TITLE.search(front[1]) if front else None
+    match = _FRONT_TITLE.search(front[1]) if front else None
     notes = (Block(BlockKind.NOTE, clean(front[1])),) if front else ()
     markup = _read(text[front.end() :] if front else text, front[0].count("\n") if front else 0)
     page = Page(1, PageKind.BODY, (*notes, *markup.blocks))
-    title = sensible_title(stated[1] if stated else markup.title)
+    title = sensible_title(match[1] if match else markup.title)
     return ParsedDocument(DocumentFormat.MD.value, title, (page,), on_first_page(markup.failures))
 
 

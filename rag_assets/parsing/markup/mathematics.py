@@ -44,8 +44,8 @@ def _linear(element: etree._Element, depth: int) -> str:
         return ""
     if name in _TEXTS:
         return " ".join("".join(map(str, element.itertext())).translate(_INVISIBLE).split("\n")).replace("\u00a0", " ")
-    read = _READERS.get(name)
-    return read(element, depth + 1) if read else _row(_elements(element), depth + 1)
+    reader = _READERS.get(name)
+    return reader(element, depth + 1) if reader else _row(_elements(element), depth + 1)
 
 
 def _row(elements: Sequence[etree._Element], depth: int) -> str:
@@ -83,8 +83,8 @@ def _operands(element: etree._Element, depth: int, count: int) -> list[str]:
 
 def _setting(element: etree._Element, name: str, default: str = "") -> str:
     """Value of a property of an OMML element; the default where it is not stated."""
-    stated = element.find(f"{{*}}{local_name(element)}Pr/{{*}}{name}")
-    return default if stated is None else value_of(stated)
+    setting = element.find(f"{{*}}{local_name(element)}Pr/{{*}}{name}")
+    return default if setting is None else value_of(setting)
 
 
 def _grouped(text: str) -> str:

@@ -92,10 +92,10 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
         charset: Charset that is stated beside the bytes, as in the headers of a message; it goes before their own.
     """
     match = _CHARSET.search(data[:4096])
-    stated = (charset, (match[1] or match[2]).decode("ascii") if match else None)
+    charsets = (charset, (match[1] or match[2]).decode("ascii") if match else None)
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return decode_text(data)
-    for name in filter(None, stated):
+    for name in filter(None, charsets):
         wide = name.lower().startswith(("utf-16", "utf-32", "ucs-")) and b"\x00" not in data[:4096]
         text = None if wide else decode_stated(data, name)
         if text is not None:
@@ -225,8 +225,8 @@ class _MarkupReader:
             self._label = ""
         elif tag == "dd":
             self._end_term()
-            following = element.getnext()
-            if following is None or following.tag != "dd":
+            sibling = element.getnext()
+            if sibling is None or sibling.tag != "dd":
                 self._terms = []
         elif tag == "dl":
             self._append(BlockKind.LIST_ITEM, " / ".join(filter(None, self._terms)))
@@ -252,8 +252,8 @@ class _MarkupReader:
     def _flush(self, kind: BlockKind) -> None:
         text = collapse("".join(self._gathered))
         self._gathered = []
-        if text and (alone := captions(text)):
-            self.blocks.extend(Block(BlockKind.CAPTION, caption, self._sections.path) for caption in alone)
+        if text and (lone_captions := captions(text)):
+            self.blocks.extend(Block(BlockKind.CAPTION, caption, self._sections.path) for caption in lone_captions)
         else:
             self._append(kind, describe_pictures(text))
         if readings := " ".join(filter(None, self._readings)):
@@ -275,8 +275,10 @@ class _MarkupReader:
         for caption in table.iterfind("caption"):
             self._append(BlockKind.CAPTION, inline_text(caption))
         rows = list(_rows(table))
-        placed = [[(_cell_text(cell), _span(cell, "colspan"), _span(cell, "rowspan")) for cell in row] for row in rows]
-        if grid := fill_grid(placed):
+        placed_cells = [
+            [(_cell_text(cell), _span(cell, "colspan"), _span(cell, "rowspan")) for cell in row] for row in rows
+        ]
+        if grid := fill_grid(placed_cells):
             header_row_count = min(_header_row_count(rows), len(grid) - 1)
             self.blocks.append(table_block([Row(cells) for cells in grid], header_row_count, self._sections.path))
 
@@ -284,8 +286,8 @@ class _MarkupReader:
 def _indented(text: str) -> str:
     """A preformatted text, cleaned but for the indentation of its lines."""
     lines = (_INDENTED.fullmatch(line) for line in text.replace("\r\n", "\n").split("\n"))
-    cleaned = (f"{line[1]}{text}" if line and (text := clean(line[2])) else "" for line in lines)
-    return dedent("\n".join(cleaned)).strip("\n")
+    clean_lines = (f"{line[1]}{text}" if line and (text := clean(line[2])) else "" for line in lines)
+    return dedent("\n".join(clean_lines)).strip("\n")
 
 
 def _find_notes(root: etree._Element) -> dict[str, etree._Element]:

@@ -82,8 +82,8 @@ def numbered_headings(body: etree._Element, styles: Styles) -> Mapping[etree._El
 def _may_have_headings(body: etree._Element, styles: Styles) -> bool:
     """Whether enough lines of the body begin with a digit or stand in lists, told at a glance."""
     begins = sum((text.text or "").lstrip()[:1].isdecimal() for text in body.iter("{*}t"))
-    listed = (styles.of(properties).numbering for properties in body.iterfind("{*}p/{*}pPr"))
-    return begins + sum(map(bool, listed)) >= _FEWEST
+    numberings = (styles.of(properties).numbering for properties in body.iterfind("{*}p/{*}pPr"))
+    return begins + sum(map(bool, numberings)) >= _FEWEST
 
 
 def _paragraph(element: etree._Element, styles: Styles) -> _Paragraph:
@@ -129,12 +129,13 @@ def _lists_of_headings(
     """Levels of lists whose lines are headings, each with how deep it is among those of its list, from 1."""
     members: dict[tuple[str, int], list[bool]] = {}
     places = {paragraph.element: paragraph.place for paragraph in paragraphs}
-    filled = {paragraph.element for paragraph in paragraphs if paragraph.text}
+    filled_elements = {paragraph.element for paragraph in paragraphs if paragraph.text}
     for paragraph in paragraphs:
         if paragraph.text and not paragraph.style.level and styles.is_counted(paragraph.style):
             is_title = paragraph.element in set_off and _TITLE.fullmatch(paragraph.text) is not None
             below = next(
-                (each for each in paragraph.element.itersiblings() if each not in places or each in filled), None
+                (node for node in paragraph.element.itersiblings() if node not in places or node in filled_elements),
+                None,
             )
             stands_above = below is not None and places.get(below) != paragraph.place
             members.setdefault(paragraph.place, []).append(is_title and stands_above)

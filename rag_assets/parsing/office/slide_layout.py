@@ -120,14 +120,17 @@ def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     for sign in sorted(
         (lettering for lettering in letterings if lettering.is_bullet), key=lambda sign: _top(sign.shape)
     ):
-        led = (text for text in texts if _is_led(text.shape, sign.shape))
-        if text := min(led, key=lambda lettering: _left(lettering.shape), default=None):
+        led_texts = (text for text in texts if _is_led(text.shape, sign.shape))
+        if text := min(led_texts, key=lambda lettering: _left(lettering.shape), default=None):
             signs.setdefault(id(text.shape), []).append(sign)
     groups = ((text, signs.get(id(text.shape), [])) for text in texts)
-    given = {id(text.shape): group for text, group in groups if len(group) in {1, len(text.lines)}}
-    dropped = {id(sign.shape) for group in given.values() for sign in group}
-    kept = (shape for shape in shapes if id(shape) not in dropped)
-    return [replace(shape, bullets=tuple(sign.lines[0].strip() for sign in given.get(id(shape), ()))) for shape in kept]
+    signs_by_shape = {id(text.shape): group for text, group in groups if len(group) in {1, len(text.lines)}}
+    sign_ids = {id(sign.shape) for group in signs_by_shape.values() for sign in group}
+    kept_shapes = (shape for shape in shapes if id(shape) not in sign_ids)
+    return [
+        replace(shape, bullets=tuple(sign.lines[0].strip() for sign in signs_by_shape.get(id(shape), ())))
+        for shape in kept_shapes
+    ]
 
 
 def _is_led(text: SlideShape, sign: SlideShape) -> bool:
@@ -155,22 +158,22 @@ def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
         left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
         return rank(shape), round(top / _SAME_LINE_POINTS), left
 
-    ordered = sorted(shapes, key=place)
-    inside = _held([shape for shape in ordered if rank(shape) == 1 and shape.box])
-    held = {id(shape) for within in inside.values() for shape in within}
-    outside = [shape for shape in ordered if id(shape) not in held]
+    ordered_shapes = sorted(shapes, key=place)
+    inside = _shapes_within([shape for shape in ordered_shapes if rank(shape) == 1 and shape.box])
+    held_ids = {id(shape) for within in inside.values() for shape in within}
+    outside = [shape for shape in ordered_shapes if id(shape) not in held_ids]
     for siblings in [[shape for shape in outside if rank(shape) == 1 and shape.box], *inside.values()]:
         for label, text in _columns(siblings, inside):
             siblings.remove(text)
             inside.setdefault(id(label), []).append(text)
-            held.add(id(text))
-    waiting = [shape for shape in reversed(outside) if id(shape) not in held]
-    read = []
-    while waiting:
-        shape = waiting.pop()
-        read.append(shape)
-        waiting += reversed(inside.get(id(shape), ()))
-    return read
+            held_ids.add(id(text))
+    stack = [shape for shape in reversed(outside) if id(shape) not in held_ids]
+    reading_order = []
+    while stack:
+        shape = stack.pop()
+        reading_order.append(shape)
+        stack += reversed(inside.get(id(shape), ()))
+    return reading_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +195,23 @@ def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
     The name is a short text, left of all others in the lane; at least one of the lanes holds others. Connectors end at
     what stands in lanes: boxes and names at which they do are none, and where most do, there are no lanes.
     """
-    drawn = [shape for shape in shapes if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"]
-    if len(drawn) > _MOST_SHAPES:
+    drawn_shapes = [
+        shape for shape in shapes if shape.box and shape.placeholder is None and local_name(shape.element) == "sp"
+    ]
+    if len(drawn_shapes) > _MOST_SHAPES:
         return Lanes(frozenset(), {})
-    letterings = {id(shape): _lettering(shape) for shape in drawn}
-    texts = sorted((shape for shape in drawn if letterings[id(shape)].lines), key=_left)
-    widest = max(map(_width, drawn), default=0.0)
+    letterings = {id(shape): _lettering(shape) for shape in drawn_shapes}
+    texts = sorted((shape for shape in drawn_shapes if letterings[id(shape)].lines), key=_left)
+    widest = max(map(_width, drawn_shapes), default=0.0)
     lanes = []
-    for lane in drawn:
-        held = [text for text in texts if _holds(lane, text)]
-        if letterings[id(lane)].lines or _width(lane) < _LANE_WIDTH * widest or not held:
+    for lane in drawn_shapes:
+        lane_texts = [text for text in texts if _holds(lane, text)]
+        if letterings[id(lane)].lines or _width(lane) < _LANE_WIDTH * widest or not lane_texts:
             continue
-        name, *steps = held
+        name, *steps = lane_texts
         if letterings[id(name)].is_label and all(_left(step) >= _left(name) + _width(name) / 2 for step in steps):
             lanes.append((lane, name, steps))
-    lanes = [item for item in lanes if any(_is_stacked(item[0], other) for other, _, _ in lanes)]
+    lanes = [item for item in lanes if any(_is_stacked(item[0], shape) for shape, _, _ in lanes)]
     ends = _connector_ends(shapes)
     free = [item for item in lanes if not any(property_of(shape.element, "id") in ends for shape in item[:2])]
     lanes = free if 2 * len(free) >= len(lanes) else []
@@ -219,30 +224,30 @@ def _width(shape: SlideShape) -> float:
     return shape.box[2] - shape.box[0] if shape.box else 0.0
 
 
-def _is_stacked(shape: SlideShape, other: SlideShape) -> bool:
+def _is_stacked(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes have the same left and right edges, one below the other."""
     assert shape.box
-    assert other.box
-    is_level = all(abs(shape.box[side] - other.box[side]) <= _SAME_EDGE_POINTS for side in (0, 2))
-    return is_level and (shape.box[3] <= other.box[1] + 1 or other.box[3] <= shape.box[1] + 1)
+    assert neighbour.box
+    is_level = all(abs(shape.box[side] - neighbour.box[side]) <= _SAME_EDGE_POINTS for side in (0, 2))
+    return is_level and (shape.box[3] <= neighbour.box[1] + 1 or neighbour.box[3] <= shape.box[1] + 1)
 
 
 def _left(shape: SlideShape) -> float:
     return shape.box[0] if shape.box else 0.0
 
 
-def _is_over(shape: SlideShape, other: SlideShape) -> bool:
+def _is_over(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether a shape begins above another one, and not beside it."""
     assert shape.box
-    assert other.box
-    return shape.box[1] < other.box[1] and shape.box[0] < other.box[2] and other.box[0] < shape.box[2]
+    assert neighbour.box
+    return shape.box[1] < neighbour.box[1] and shape.box[0] < neighbour.box[2] and neighbour.box[0] < shape.box[2]
 
 
 def _top(shape: SlideShape) -> float:
     return shape.box[1] if shape.box else 0.0
 
 
-def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
+def _shapes_within(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
     """By the identity of a drawn shape, what stands within it and within no smaller one, in the order given.
 
     An outline around some of the columns of a table that is drawn with boxes holds nothing.
@@ -254,11 +259,11 @@ def _held(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
     ]
     panels.sort(key=itemgetter(0))
     inside = _within(shapes, panels)
-    panel_of = {id(shape): panel for panel, held in inside.items() for shape in held}
+    panel_of = {id(shape): panel for panel, members in inside.items() for shape in members}
     outlines = set()
-    for panel, held in inside.items():
+    for panel, members in inside.items():
         siblings = [shape for shape in shapes if panel_of.get(id(shape)) == panel_of.get(panel) and id(shape) != panel]
-        if sum(any(_adjoins(shape, cell) for shape in siblings) for cell in held) > 1:
+        if sum(any(_adjoins(shape, cell) for shape in siblings) for cell in members) > 1:
             outlines.add(panel)
     return _within(shapes, [item for item in panels if id(item[1]) not in outlines]) if outlines else inside
 
@@ -273,12 +278,12 @@ def _within(shapes: Sequence[SlideShape], panels: Sequence[tuple[float, SlideSha
     return inside
 
 
-def _adjoins(shape: SlideShape, other: SlideShape) -> bool:
+def _adjoins(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes are cells of one row: as high as each other, the edges between them at one place."""
     assert shape.box
-    assert other.box
-    is_level = all(abs(shape.box[side] - other.box[side]) <= _SAME_EDGE_POINTS for side in (1, 3))
-    gap = min(abs(shape.box[0] - other.box[2]), abs(shape.box[2] - other.box[0]))
+    assert neighbour.box
+    is_level = all(abs(shape.box[side] - neighbour.box[side]) <= _SAME_EDGE_POINTS for side in (1, 3))
+    gap = min(abs(shape.box[0] - neighbour.box[2]), abs(shape.box[2] - neighbour.box[0]))
     return is_level and gap <= _SAME_EDGE_POINTS
 
 
@@ -330,20 +335,20 @@ def _beneath(label: SlideShape, boxes: Sequence[SlideShape]) -> SlideShape | Non
     """The box directly beneath a label, where it has the same left edge and about the same width."""
     assert label.box
     left, top, right, bottom = label.box
-    placed = ((box.box, box) for box in boxes if box.box)
-    below = [(place, box) for place, box in placed if place[1] > top and place[0] < right and left < place[2]]
+    places = ((box.box, box) for box in boxes if box.box)
+    below = [(place, box) for place, box in places if place[1] > top and place[0] < right and left < place[2]]
     place, body = min(below, key=lambda item: item[0][1], default=(label.box, None))
     is_near = -_SAME_EDGE_POINTS <= place[1] - bottom <= _SAME_LINE_POINTS
     is_aligned = abs(place[0] - left) <= _SAME_EDGE_POINTS and abs(place[2] - right) <= _WIDTHS_APART * (right - left)
     return body if is_near and is_aligned else None
 
 
-def _is_beside(shape: SlideShape, other: SlideShape) -> bool:
+def _is_beside(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes begin at the same height, one to the right of the other."""
     assert shape.box
-    assert other.box
-    apart = shape.box[2] <= other.box[0] + 1 or other.box[2] <= shape.box[0] + 1
-    return apart and abs(shape.box[1] - other.box[1]) <= _SAME_EDGE_POINTS
+    assert neighbour.box
+    apart = shape.box[2] <= neighbour.box[0] + 1 or neighbour.box[2] <= shape.box[0] + 1
+    return apart and abs(shape.box[1] - neighbour.box[1]) <= _SAME_EDGE_POINTS
 
 
 def _size(shape: SlideShape) -> float:
@@ -375,19 +380,23 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
         return False
     if not any(map(str.isalpha, title.lines[0])) or _FIGURE.fullmatch(title.lines[0]):
         return False
-    others = [lettering for lettering in letterings if lettering.shape is not shape]
-    others = [other for other in others if not (other.is_number and _leads(other.shape, shape))]
-    if any(lettering.size >= title.size and lettering.lines != title.lines for lettering in others):
+    other_letterings = [lettering for lettering in letterings if lettering.shape is not shape]
+    other_letterings = [
+        lettering for lettering in other_letterings if not (lettering.is_number and _leads(lettering.shape, shape))
+    ]
+    if any(lettering.size >= title.size and lettering.lines != title.lines for lettering in other_letterings):
         return False
     middle = (shape.box[1] + shape.box[3]) / 2
-    above = [other for other in shapes if other is not shape and other.box and other.box[3] <= middle]
-    if any(_size(other) > _size(shape) for other in above if local_name(other.element) in _GRAPHICS):
+    above = [
+        neighbour for neighbour in shapes if neighbour is not shape and neighbour.box and neighbour.box[3] <= middle
+    ]
+    if any(_size(neighbour) > _size(shape) for neighbour in above if local_name(neighbour.element) in _GRAPHICS):
         return False
     identities = set(map(id, above))
-    labels = [lettering for lettering in others if id(lettering.shape) in identities]
+    labels = [lettering for lettering in other_letterings if id(lettering.shape) in identities]
     if len(labels) > 1 or not all(label.is_label for label in labels):
         return False
-    beneath = max((lettering.size for lettering in others if lettering not in labels), default=title.size)
+    beneath = max((lettering.size for lettering in other_letterings if lettering not in labels), default=title.size)
     words = (label for label in labels if any(map(str.isalpha, label.lines[0])))
     return all(label.size <= beneath or not _is_over(label.shape, shape) for label in words)
 
@@ -425,5 +434,5 @@ def _size_of(run: etree._Element, paragraph: etree._Element, shape: SlideShape) 
     level = integer(paragraph.find("{*}pPr"), 0, "lvl")
     of_level = f"{{*}}lstStyle/{{*}}lvl{level + 1 if level <= _MOST_LEVEL else 1}pPr/{{*}}defRPr"
     body = paragraph.getparent()
-    stated = integer(run.find("{*}rPr"), 0, "sz") or integer(None if body is None else body.find(of_level), 0, "sz")
-    return stated or (0 if shape.placeholder and local_name(shape.element) == "sp" else _PLAIN_SIZE)
+    size = integer(run.find("{*}rPr"), 0, "sz") or integer(None if body is None else body.find(of_level), 0, "sz")
+    return size or (0 if shape.placeholder and local_name(shape.element) == "sp" else _PLAIN_SIZE)

@@ -42,8 +42,8 @@ def slide_header_rows(table: etree._Element, placed: Sequence[Sequence[_PlacedCe
     if len(rows) < 2:
         return 0
     set_off = _set_off(rows, _fill) or _set_off(rows, _boldness)
-    marked = _is_on(table.find("{*}tblPr"), "firstRow") and not _begins_with_value(placed)
-    return max(set_off, int(marked), spanned_rows(placed))
+    is_marked = _is_on(table.find("{*}tblPr"), "firstRow") and not _begins_with_value(placed)
+    return max(set_off, int(is_marked), spanned_rows(placed))
 
 
 def _set_off(rows: Sequence[etree._Element], look: Callable[[etree._Element], str]) -> int:
@@ -56,7 +56,7 @@ def _set_off(rows: Sequence[etree._Element], look: Callable[[etree._Element], st
     first = looks[0]
     if len(first) != 1 or first == {""}:
         return 0
-    count = len(list(takewhile(lambda other: other == first, looks)))
+    count = len(list(takewhile(lambda row_look: row_look == first, looks)))
     rest = looks[count:]
     is_banded = count > 1 and {""} not in rest
     return 0 if count >= len(rest) or first in rest or is_banded else count
@@ -84,12 +84,12 @@ def _runs(cell: etree._Element) -> Iterator[etree._Element]:
     return (run for run in cell.iter("{*}r", "{*}fld") if "".join(map(str, run.itertext("{*}t"))).strip())
 
 
-def _begins_with_value(placed: Sequence[Sequence[_PlacedCell]]) -> bool:
+def _begins_with_value(placed_cells: Sequence[Sequence[_PlacedCell]]) -> bool:
     """Whether a table of two columns names fields in its first one, and its first row does not name columns."""
-    labels = [row[0][0] for row in placed if len(row) == 2]
-    if len(labels) < len(placed) or not is_attribute(labels[0]) or is_generic(labels[0]):
+    labels = [row[0][0] for row in placed_cells if len(row) == 2]
+    if len(labels) < len(placed_cells) or not is_attribute(labels[0]) or is_generic(labels[0]):
         return False
-    second = placed[0][1][0]
+    second = placed_cells[0][1][0]
     if not second or is_attribute(second) or names_value(second):
         return False
     return 2 * sum(map(is_attribute, labels[1:])) >= len(labels) - 1

@@ -60,8 +60,8 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
     main = archive.main_part("ppt/presentation.xml")
     presentation = archive.tree(main)
     relations = archive.relations(main)
-    stated = presentation.find("{*}sldSz")
-    size = None if stated is None else _point(stated, "cx", "cy")
+    slide_size = presentation.find("{*}sldSz")
+    size = None if slide_size is None else _point(slide_size, "cx", "cy")
     references = (_reference(slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId"))
     parts = [relations[reference].target if reference in relations else "" for reference in references]
     if len(parts) > maximum_slides:
@@ -90,8 +90,8 @@ def _read_slide(
     slide = archive.tree(part)
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
-    drawn = list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))
-    shapes = in_reading_order(with_title(with_bullets(drawn)))
+    drawn_shapes = list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))
+    shapes = in_reading_order(with_title(with_bullets(drawn_shapes)))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
@@ -100,18 +100,18 @@ def _read_slide(
     section = (title.replace("\n", " "),) if title else ()
     targets = archive.external_targets(part)
     blocks: list[Block] = []
-    placed: dict[etree._Element, Block | None] = {}
+    blocks_by_element: dict[etree._Element, Block | None] = {}
     beside: list[Block] = []
-    for taken, diagram in _diagrams(archive, relations, tree, shapes):
+    for members, diagram in _diagrams(archive, relations, tree, shapes):
         block = replace(diagram, section=section)
-        placed.update({shape.element: None for shape in taken})
-        if taken:
-            placed[taken[0].element] = block
+        blocks_by_element.update({shape.element: None for shape in members})
+        if members:
+            blocks_by_element[members[0].element] = block
         else:
             beside.append(block)
     for shape in shapes:
-        if shape.element in placed:
-            blocks.extend(filter(None, [placed[shape.element]]))
+        if shape.element in blocks_by_element:
+            blocks.extend(filter(None, [blocks_by_element[shape.element]]))
             continue
         blocks.extend(_shape_blocks(shape, section, targets))
         for reference in diagram_references(shape.element):
@@ -126,7 +126,7 @@ def _read_slide(
 
 
 def _shapes(
-    tree: etree._Element | None, frame: Frame, inherited: dict[tuple[str, str], Box], depth: int
+    tree: etree._Element | None, frame: Frame, boxes: dict[tuple[str, str], Box], depth: int
 ) -> Iterator[SlideShape]:
     """Shapes of a tree, those in groups included, with their places on the slide."""
     if tree is None or depth > current_limits().nesting_depth:
@@ -138,12 +138,12 @@ def _shapes(
                 kind = None if placeholder is None else placeholder.get("type", "body")
                 box = _own_box(child, frame)
                 if box is None and placeholder is not None:
-                    box = inherited.get(("idx", placeholder.get("idx", ""))) or inherited.get(("type", kind or ""))
+                    box = boxes.get(("idx", placeholder.get("idx", ""))) or boxes.get(("type", kind or ""))
                 yield SlideShape(child, kind, box)
             case "grpSp":
-                yield from _shapes(child, _group_frame(child, frame), inherited, depth + 1)
+                yield from _shapes(child, _group_frame(child, frame), boxes, depth + 1)
             case "AlternateContent":
-                yield from _shapes(alternative(child), frame, inherited, depth + 1)
+                yield from _shapes(alternative(child), frame, boxes, depth + 1)
 
 
 def _deepest_group(tree: etree._Element) -> int:
@@ -219,7 +219,7 @@ def _diagrams(
     order = {property_of(shape.element, "id"): place for place, shape in enumerate(shapes)}
     lanes = find_lanes(shapes)
     texts: dict[str, str] = {}
-    drawn = []
+    drawn_shapes = []
     for shape in drawing.shapes if drawing.connectors else ():
         place = order.get(shape.identity, len(shapes))
         element = shapes[place].element if place < len(shapes) else None
@@ -229,18 +229,20 @@ def _diagrams(
             texts[shape.identity] = f"[{lane}] {text}" if text and lane else text
             # Rows so far from each other that connectors alone make a diagram, in reading order.
             area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
-            drawn.append(replace(shape, area=area, text=texts[shape.identity] or shape.text))
-    for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
-        members = (drawn[index].identity for index in (*diagram.members, *diagram.labels))
-        joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
-        taken = [shape for shape in joined if shape.placeholder is None and local_name(shape.element) == "sp"]
-        on_lines = {drawn[index].identity for index in diagram.labels}
-        identities = (property_of(shape.element, "id") for shape in taken)
+            drawn_shapes.append(replace(shape, area=area, text=texts[shape.identity] or shape.text))
+    for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn_shapes)), {}):
+        members = (drawn_shapes[index].identity for index in (*diagram.members, *diagram.labels))
+        joined_shapes = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
+        taken_shapes = [
+            shape for shape in joined_shapes if shape.placeholder is None and local_name(shape.element) == "sp"
+        ]
+        on_lines = {drawn_shapes[index].identity for index in diagram.labels}
+        identities = (property_of(shape.element, "id") for shape in taken_shapes)
         own_texts = [texts[identity] for identity in identities if identity not in on_lines and texts[identity]]
         if diagram.edges:
-            boxes = [shape.box for shape in joined if shape.box]
+            boxes = [shape.box for shape in joined_shapes if shape.box]
             lines = (*own_texts, *diagram.edges)
-            yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
+            yield taken_shapes, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
 
 
 def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
@@ -249,16 +251,16 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
     target = _link_target(element.find("*/{*}cNvPr"), targets)
     if local_name(element) == "pic":
         properties = element.find("{*}nvPicPr/{*}cNvPr")
-        stated = "" if properties is None else properties.get("descr") or properties.get("title") or ""
-        if (caption := picture_block(stated, section, box=box, target=target)) is not None:
+        description = "" if properties is None else properties.get("descr") or properties.get("title") or ""
+        if (caption := picture_block(description, section, box=box, target=target)) is not None:
             yield caption
         return
     table = element.find(".//{*}tbl")
     if table is not None:
         cells = map(cells_of_row, table.iterfind("{*}tr"))
-        placed = [[(_text(cell, targets), *columns_and_rows(cell)) for cell in row] for row in cells]
-        if rows := [Row(cells) for cells in fill_grid(placed)]:
-            yield table_block(rows, min(slide_header_rows(table, placed), len(rows) - 1), section, box=box)
+        placed_cells = [[(_text(cell, targets), *columns_and_rows(cell)) for cell in row] for row in cells]
+        if rows := [Row(cells) for cells in fill_grid(placed_cells)]:
+            yield table_block(rows, min(slide_header_rows(table, placed_cells), len(rows) - 1), section, box=box)
         return
     if shape.placeholder in TITLE_PLACEHOLDERS | RUNNING_PLACEHOLDERS:
         if text := _text_of(shape, targets):
@@ -310,8 +312,8 @@ def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> st
     parts = [(_link_target(run.find("{*}rPr"), targets), text) for run, text in _runs(paragraph)]
     text: list[str] = []
     for target, runs in groupby(parts, key=itemgetter(0)):
-        shown = "".join(run for _, run in runs)
-        text += [shown, link_suffix(shown, target)]
+        run_text = "".join(run for _, run in runs)
+        text += [run_text, link_suffix(run_text, target)]
     return clean("".join(text).replace("~~~~", ""))
 
 
@@ -320,11 +322,11 @@ def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:
     for child in paragraph:
         match local_name(child):
             case "r" | "fld":
-                own = (part for part in child if local_name(part) in {"t", "tab"})
-                text = "".join("\t" if local_name(part) == "tab" else part.text or "" for part in own)
+                text_parts = (part for part in child if local_name(part) in {"t", "tab"})
+                text = "".join("\t" if local_name(part) == "tab" else part.text or "" for part in text_parts)
                 properties = child.find("{*}rPr")
-                struck = "noStrike" if properties is None else properties.get("strike", "noStrike")
-                yield child, text if struck == "noStrike" or not text.strip() else f"~~{text}~~"
+                strike = "noStrike" if properties is None else properties.get("strike", "noStrike")
+                yield child, text if strike == "noStrike" or not text.strip() else f"~~{text}~~"
             case "br":
                 yield child, "\n"
             case "AlternateContent":

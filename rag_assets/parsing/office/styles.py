@@ -89,7 +89,7 @@ class Styles:
             styles = list(root.iterfind("{*}style"))
             elements = {identifier: style for style in styles if (identifier := attribute(style, "styleId"))}
             self._styles = {identifier: self._resolve(identifier, elements, 0) for identifier in elements}
-            stated = integer(root.find("{*}docDefaults/{*}rPrDefault/{*}rPr/{*}sz"), _USUAL_HALF_POINTS)
+            default_size = integer(root.find("{*}docDefaults/{*}rPrDefault/{*}rPr/{*}sz"), _USUAL_HALF_POINTS)
             usual = next(
                 (
                     style
@@ -98,7 +98,7 @@ class Styles:
                 ),
                 None,
             )
-            self.default_size = self._styles.get(attribute(usual, "styleId"), Style()).size or stated
+            self.default_size = self._styles.get(attribute(usual, "styleId"), Style()).size or default_size
 
     def of(self, properties: etree._Element | None) -> Style:
         """What the properties of a paragraph say."""
@@ -131,8 +131,8 @@ class Styles:
         """Whether a run is hidden, by its own properties, its style, or the style of its paragraph."""
         if properties is None:
             return style.is_hidden
-        own = self._styles.get(value_of(properties.find("{*}rStyle")), Style())
-        return is_on(properties.find("{*}vanish"), default=own.is_hidden or style.is_hidden)
+        character_style = self._styles.get(value_of(properties.find("{*}rStyle")), Style())
+        return is_on(properties.find("{*}vanish"), default=character_style.is_hidden or style.is_hidden)
 
     def is_counted(self, style: Style) -> bool:
         """Whether paragraphs of a style are numbered, and not only marked."""
@@ -160,8 +160,8 @@ class Styles:
 
         def number(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
-            known = levels.get(level, _Level())
-            return format_number(counts.get(level, known.start), known.number_format)
+            definition = levels.get(level, _Level())
+            return format_number(counts.get(level, definition.start), definition.number_format)
 
         current = levels.get(depth, _Level())
         has_label = current.number_format not in _UNCOUNTED
@@ -183,9 +183,9 @@ class Styles:
         if (numbering := element.find("{*}pPr/{*}numPr/{*}numId")) is not None:
             style = replace(style, numbering=_numbering(numbering))
         level = element.find("{*}pPr/{*}numPr/{*}ilvl")
-        linked = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
-        if linked is not None or level is not None:
-            style = replace(style, numbering_level=linked if linked is not None else _list_level(level, 0))
+        linked_level = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
+        if linked_level is not None or level is not None:
+            style = replace(style, numbering_level=linked_level if linked_level is not None else _list_level(level, 0))
         is_hidden = is_on(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
         has_first = any(attribute(part, "type") == "firstRow" for part in element.iterfind("{*}tblStylePr"))
         return replace(
@@ -217,8 +217,8 @@ class Styles:
         for number in root.iterfind("{*}num"):
             identifier = attribute(number, "numId")
             abstract_identifier = value_of(number.find("{*}abstractNumId"))
-            linked = links.get(abstract_identifier, "")
-            self._abstract[identifier] = definitions.get(linked, abstract_identifier) if linked else abstract_identifier
+            link = links.get(abstract_identifier, "")
+            self._abstract[identifier] = definitions.get(link, abstract_identifier) if link else abstract_identifier
             self._restarts[identifier] = {
                 _list_level(override, 0, "ilvl"): integer(start, 1)
                 for override in number.iterfind("{*}lvlOverride")
@@ -228,9 +228,9 @@ class Styles:
 
 def attribute(element: etree._Element | None, name: str) -> str:
     """Value of an attribute in whatever namespace; empty where it, or the element, is missing."""
-    for key, stated in () if element is None else element.attrib.items():
+    for key, value in () if element is None else element.attrib.items():
         if str(key).rpartition("}")[2] == name:
-            return str(stated)
+            return str(value)
     return ""
 
 
@@ -241,8 +241,8 @@ def value_of(element: etree._Element | None) -> str:
 
 def integer(element: etree._Element | None, default: int, name: str = "val") -> int:
     """An attribute as a whole number of up to nine digits; the default where it is missing or none."""
-    stated = attribute(element, name)
-    return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 10 else default
+    value = attribute(element, name)
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else default
 
 
 def is_on(switch: etree._Element | None, *, default: bool = False) -> bool:

@@ -26,11 +26,11 @@ def header_row_count(rows: Sequence[etree._Element], *, has_styled_first: bool) 
         rows: All rows of the table.
         has_styled_first: Whether the style of the table gives the first row a look of its own.
     """
-    marked = _leading(rows, lambda row: is_on(row.find("{*}trPr/{*}tblHeader")))
-    if marked == len(rows) or marked > _MOST_HEADER_ROWS:
-        marked = 1
-    if marked or len(rows) < 2:
-        return max(marked, _spanned(rows)) if marked else 0
+    marked_count = _leading_count(rows, lambda row: is_on(row.find("{*}trPr/{*}tblHeader")))
+    if marked_count == len(rows) or marked_count > _MOST_HEADER_ROWS:
+        marked_count = 1
+    if marked_count or len(rows) < 2:
+        return max(marked_count, _spanned(rows)) if marked_count else 0
     is_full = len(texts := _texts(rows[0])) > 1 and all(texts)
     first = _set_off(rows) or int(is_full and has_styled_first) or int(_names_columns(rows))
     return max(first, _spanned(rows)) if first else 0
@@ -77,7 +77,7 @@ def merge_of(cell: etree._Element) -> str:
     return "" if merge is None else value_of(merge) or "continue"
 
 
-def _leading(rows: Sequence[etree._Element], holds: Callable[[etree._Element], bool]) -> int:
+def _leading_count(rows: Sequence[etree._Element], holds: Callable[[etree._Element], bool]) -> int:
     return next((place for place, row in enumerate(rows) if not holds(row)), len(rows))
 
 
@@ -135,9 +135,9 @@ def _are_fields(texts: Sequence[str]) -> bool:
 
 def _is_unlike(name: str, texts: Sequence[str]) -> bool:
     """Whether most of the texts below a name are of another kind, as numbers and sentences are, or twice as long."""
-    filled = list(filter(None, texts))
-    unlike = [text for text in filled if kind_of(text) is not kind_of(name) or len(text) > 2 * len(name)]
-    return 2 * len(unlike) > len(filled)
+    filled_texts = list(filter(None, texts))
+    unlike_texts = [text for text in filled_texts if kind_of(text) is not kind_of(name) or len(text) > 2 * len(name)]
+    return 2 * len(unlike_texts) > len(filled_texts)
 
 
 def _set_off(rows: Sequence[etree._Element]) -> int:
@@ -171,8 +171,8 @@ def _fills(row: etree._Element) -> frozenset[str]:
 def _is_bold(row: etree._Element) -> bool:
     """Whether all text of a row is bold, in at least two of its cells."""
     runs = [[run for run in cell.iter("{*}r") if _text(run)] for cell in descend(row, "tc")]
-    filled = [cell for cell in runs if cell]
-    return len(filled) > 1 and all(_is_bold_run(run) for cell in filled for run in cell)
+    filled_cells = [cell for cell in runs if cell]
+    return len(filled_cells) > 1 and all(_is_bold_run(run) for cell in filled_cells for run in cell)
 
 
 def _is_bold_run(run: etree._Element) -> bool:

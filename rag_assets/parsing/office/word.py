@@ -122,8 +122,10 @@ class _WordReader:
         headers = self._headers()
         pages = [[*headers, *self._pages[0]], *self._pages[1:]]
         if len(pages) > 1 and tell_pages(pages):
-            numbered = (Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1))
-            return tuple(numbered), tuple(self.failures)
+            numbered_pages = (
+                Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1)
+            )
+            return tuple(numbered_pages), tuple(self.failures)
         whole = Page(1, PageKind.BODY, tuple(chain.from_iterable(pages)))
         return (whole,), tuple(self.failures if len(pages) == 1 else map(_without_page, self.failures))
 
@@ -165,7 +167,7 @@ class _WordReader:
 
     def _end_carried(self, kind: BlockKind) -> None:
         """Give what was carried a paragraph of its own: there is no next one that it could go on in."""
-        if text := _shown(self._carried):
+        if text := _gathered_text(self._carried):
             self._pages[-1].append(Block(kind, text, self._sections.path))
         self._carried = []
 
@@ -177,7 +179,7 @@ class _WordReader:
         paragraph.text[:0], self._carried = self._carried, []
         if paragraph.goes_on:
             self._carried, paragraph.text = paragraph.text, []
-        text = _shown(paragraph.text)
+        text = _gathered_text(paragraph.text)
         if text.startswith(_ALL_HIDDEN):
             self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
         elif text:
@@ -193,8 +195,8 @@ class _WordReader:
         """Append a paragraph as what it is; where its first line is the title of an article, that is one by itself."""
         head, _, rest = text.partition("\n")
         is_plain = kind is BlockKind.PARAGRAPH and not style.level and not style.is_contents
-        if is_plain and rest and is_article(head) and (own := self._rules.level(head, self._sections.path)):
-            self._pages[-1].append(Block(BlockKind.HEADING, head, self._sections.enter(own, head)))
+        if is_plain and rest and is_article(head) and (article_level := self._rules.level(head, self._sections.path)):
+            self._pages[-1].append(Block(BlockKind.HEADING, head, self._sections.enter(article_level, head)))
             text, style = rest, Style()
         section = self._sections.path
         if kind is BlockKind.PARAGRAPH and (level := self._level(text, style, level)):
@@ -206,7 +208,7 @@ class _WordReader:
             kind = BlockKind.LIST_ITEM
         self._pages[-1].append(Block(kind, text, section))
 
-    def _level(self, text: str, style: Style, numbered: int) -> int:
+    def _level(self, text: str, style: Style, numbered_level: int) -> int:
         """Level of a paragraph that is a heading by its style, by its number or, in rules, by its words; else 0."""
         if style.level:
             self._rules.pass_styled(text, style.level)
@@ -214,21 +216,21 @@ class _WordReader:
         if style.is_contents:
             return 0
         in_chapter = self._rules.chapter_level if self._rules.has_chapters else 0
-        return self._rules.level(text, self._sections.path) or (numbered and numbered + in_chapter)
+        return self._rules.level(text, self._sections.path) or (numbered_level and numbered_level + in_chapter)
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
         if paragraph.readings:
             self._pages[-1].append(Block(BlockKind.PARAGRAPH, " ".join(paragraph.readings), self._sections.path))
         for box in paragraph.boxes:
-            carried, self._carried = self._carried, []
+            carried_parts, self._carried = self._carried, []
             self._read_flow(box, BlockKind.DIAGRAM, depth + 1)
             self._end_carried(BlockKind.DIAGRAM)
-            self._carried = carried
+            self._carried = carried_parts
         if paragraph.edges:
             self._pages[-1].append(Block(BlockKind.DIAGRAM, "\n".join(paragraph.edges), self._sections.path))
         for part in paragraph.diagrams:
             self._pages[-1].extend(self._graphic_blocks(part))
-        captions = (picture_block(stated, self._sections.path) for stated in paragraph.pictures)
+        captions = (picture_block(description, self._sections.path) for description in paragraph.pictures)
         self._pages[-1].extend(filter(None, captions))
         for kind, identifier in paragraph.notes:
             if text := self._notes[kind].get(identifier, ""):
@@ -236,9 +238,9 @@ class _WordReader:
 
     def _read_table(self, table: etree._Element, kind: BlockKind, depth: int) -> None:
         rows = undeleted_rows(table)
-        placed: list[list[tuple[str, int, int]]] = []
+        placed_cells: list[list[tuple[str, int, int]]] = []
         hanging: list[_Paragraph] = []
-        spanning: dict[int, tuple[int, int]] = {}
+        spans: dict[int, tuple[int, int]] = {}
         if len(rows) == 1 and len(cells := list(descend(rows[0], "tc"))) == 1:
             self._read_flow(cells[0], kind, depth + 1)
             return
@@ -247,19 +249,19 @@ class _WordReader:
             line: list[tuple[str, int, int]] = [("", before, 1)] if before else []
             for column, columns, cell in cells_of(row):
                 merge = merge_of(cell)
-                if merge not in ("", "restart") and column in spanning:
-                    start, place = spanning[column]
-                    text, width, height = placed[start][place]
-                    placed[start][place] = (text, width, height + 1)
+                if merge not in ("", "restart") and column in spans:
+                    start, place = spans[column]
+                    text, width, height = placed_cells[start][place]
+                    placed_cells[start][place] = (text, width, height + 1)
                     continue
                 text = self._cell_text(cell, hanging, depth + 1)
                 if merge:
-                    spanning[column] = (index, len(line))
+                    spans[column] = (index, len(line))
                 else:
-                    spanning.pop(column, None)
+                    spans.pop(column, None)
                 line.append((text, columns, 1))
-            placed.append(line)
-        if grid := fill_grid(placed):
+            placed_cells.append(line)
+        if grid := fill_grid(placed_cells):
             has_styled_first = self._styles.sets_off_first_row(table.find("{*}tblPr"))
             header_rows = min(header_row_count(rows, has_styled_first=has_styled_first), len(grid) - 1)
             self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
@@ -272,23 +274,23 @@ class _WordReader:
         if self._is_too_deep(cell, depth):
             return ""
         lines: list[str] = []
-        carried = ""
+        carried_text = ""
         for child in descend(cell, "p", "tbl"):
             if local_name(child) == "p":
                 paragraph = self._gather(child)
                 hanging.append(paragraph)
-                text = carried + "".join(paragraph.text)
-                carried = text if paragraph.goes_on else ""
+                text = carried_text + "".join(paragraph.text)
+                carried_text = text if paragraph.goes_on else ""
                 if not paragraph.goes_on:
                     label = self._styles.label(paragraph.style) if text else ""
-                    lines.append(f"{label} {_shown([text])}".strip())
+                    lines.append(f"{label} {_gathered_text([text])}".strip())
             else:
-                lines.append(_shown([carried]))
-                carried = ""
+                lines.append(_gathered_text([carried_text]))
+                carried_text = ""
                 for row in undeleted_rows(child):
                     cells = [self._cell_text(inner, hanging, depth + 1) for inner in descend(row, "tc")]
                     lines.append(" ".join(text for text in cells if text))
-        return "\n".join(line for line in (*lines, _shown([carried])) if line)
+        return "\n".join(line for line in (*lines, _gathered_text([carried_text])) if line)
 
     def _gather(self, element: etree._Element) -> _Paragraph:
         goes_on = element.find("{*}pPr/{*}rPr/{*}del") is not None
@@ -308,7 +310,7 @@ class _WordReader:
                 case "rt":
                     reading = _Paragraph(style=paragraph.style)
                     self._gather_into(child, reading, depth + 1)
-                    paragraph.readings.extend(filter(None, [_shown(reading.text)]))
+                    paragraph.readings.extend(filter(None, [_gathered_text(reading.text)]))
                 case "r":
                     self._gather_run(child, paragraph, depth)
                 case "br" if attribute(child, "type") != "page":
@@ -332,14 +334,14 @@ class _WordReader:
         properties = run.find("{*}rPr")
         begin = len(paragraph.text)
         self._gather_into(run, paragraph, depth + 1)
-        own = "".join(paragraph.text[begin:])
+        run_text = "".join(paragraph.text[begin:])
         if self._styles.hides(properties, paragraph.style):
-            paragraph.text[begin:] = [f"{_HIDDEN}{own}{_HIDDEN_END}"] if own.strip() else []
+            paragraph.text[begin:] = [f"{_HIDDEN}{run_text}{_HIDDEN_END}"] if run_text.strip() else []
         elif properties is None:
             return
-        elif own.strip() and any(is_on(properties.find(f"{{*}}{name}")) for name in ("strike", "dstrike")):
-            paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
-        elif value_of(properties.find("{*}vertAlign")) == "superscript" and EXPONENT.fullmatch(own):
+        elif run_text.strip() and any(is_on(properties.find(f"{{*}}{name}")) for name in ("strike", "dstrike")):
+            paragraph.text[begin:] = [f"{_STRUCK}{run_text}{_STRUCK_END}"]
+        elif value_of(properties.find("{*}vertAlign")) == "superscript" and EXPONENT.fullmatch(run_text):
             before = next((paragraph.text[place] for place in range(begin - 1, -1, -1) if paragraph.text[place]), "")
             if before[-1:].isdecimal():
                 paragraph.text.insert(begin, "^")
@@ -403,10 +405,10 @@ class _WordReader:
             paragraph = self._gather(element_of_paragraph)
             text += [*paragraph.text, "" if paragraph.goes_on else "\n"]
             readings += paragraph.readings
-        return "\n".join(line for line in (*_shown(text).split("\n"), " ".join(readings)) if line)
+        return "\n".join(line for line in (*_gathered_text(text).split("\n"), " ".join(readings)) if line)
 
 
-def _shown(parts: Sequence[str]) -> str:
+def _gathered_text(parts: Sequence[str]) -> str:
     """A gathered text, struck parts as `~~…~~`, hidden ones as `（非表示: …）` or, where all is hidden, `非表示: …`."""
     text = clean("".join(parts).replace(_HIDDEN_END + _HIDDEN, "").replace(_STRUCK_END + _STRUCK, ""))
     text = text.replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
@@ -422,11 +424,11 @@ def _alternative_text(picture: etree._Element) -> str:
     parent = picture.getparent()
     if local_name(picture) == "imagedata":
         return "" if parent is None else parent.get("alt") or ""
-    stated = picture.find("{*}nvPicPr/{*}cNvPr")
+    properties = picture.find("{*}nvPicPr/{*}cNvPr")
     if parent is not None and local_name(parent) == "graphicData":
         frame = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
-        stated = None if frame is None else frame.find("{*}docPr")
-    return "" if stated is None else stated.get("descr") or stated.get("title") or ""
+        properties = None if frame is None else frame.find("{*}docPr")
+    return "" if properties is None else properties.get("descr") or properties.get("title") or ""
 
 
 def _symbol(element: etree._Element) -> str:

@@ -40,8 +40,8 @@ def find_bands(across: Sequence[Rule], grids: Sequence[Grid], runs: Sequence[Run
     for rule in across:
         if not any(grid.box[1] - 1 <= rule.at <= grid.box[3] + 1 for grid in grids):
             sets[round(rule.begin / _SAME_END), round(rule.end / _SAME_END)].append(rule)
-    tried = sorted((rules for rules in sets.values() if len(rules) > _BANDS), key=len, reverse=True)[:_TRIED]
-    return [grid for rules in tried for grid in _table_between(rules, runs)]
+    candidates = sorted((rules for rules in sets.values() if len(rules) > _BANDS), key=len, reverse=True)[:_TRIED]
+    return [grid for rules in candidates for grid in _table_between(rules, runs)]
 
 
 def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]:
@@ -58,7 +58,7 @@ def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]
         row, column = bisect_right(ys, run.middle[1]) - 1, bisect_right(xs, run.middle[0]) - 1
         if 0 <= row < len(bands) and 0 <= column < len(xs) - 1:
             bands[row][column].append(run)
-    filled = sum(sum(map(bool, band)) > 1 for band in bands)
+    filled_count = sum(sum(map(bool, band)) > 1 for band in bands)
     cells = [list(lines_of(cell)) for band in bands for cell in band]
     lines = [line for cell in cells for line in cell]
     is_parted = sum(len(line.cells) > 1 for line in lines) > _PARTED_SHARE * len(lines)
@@ -67,7 +67,7 @@ def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]
     sentences = sum("。" in name for name in names)
     is_broken = 0 < max(steps, default=0.0) < _LINE_STEP * size
     is_named = bool(names) and median(map(len, names)) <= _NAME_CHARS and sentences * 2 <= len(names)
-    if is_parted or not (is_broken and is_named) or filled < _FILLED_SHARE * len(bands):
+    if is_parted or not (is_broken and is_named) or filled_count < _FILLED_SHARE * len(bands):
         return
     above = [run for run in runs if left <= run.middle[0] <= right and 0 < ys[0] - run.bottom < _HEADER_GAP * size]
     columns = {bisect_right(xs, run.left + 1) for run in above}

@@ -70,14 +70,14 @@ def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
     """
     if above.is_vertical or below.is_vertical or above.text.endswith("\u00ad"):
         return False
-    own, size = above.box[2] - above.box[0], above.size
-    if width - own > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
+    length, size = above.box[2] - above.box[0], above.size
+    if width - length > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
         return True
     if GOES_ON.search(above.text) or (GOING_ON.match(below.text) and not above.text[-1].isdecimal()):
         return False
     word = LATIN_WORD.match(below.text)
     least = max(_LINE_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * size
-    return widest - own > least or width - _PADDING - own > max(_CELL_ROOM * size, least, _CELL_SHARE * width)
+    return widest - length > least or width - _PADDING - length > max(_CELL_ROOM * size, least, _CELL_SHARE * width)
 
 
 def bands_of(grid: Grid) -> list[range]:
@@ -100,56 +100,66 @@ def split_band(
         Of each row its place, its cells, and its cells as displayed.
     """
     rows = [grid.rooms[number] for number in band]
-    filled = {room: lines[room] for row in rows for room in row if lines.get(room)}
-    if len(filled) < 2:
+    filled_lines = {room: lines[room] for row in rows for room in row if lines.get(room)}
+    if len(filled_lines) < 2:
         return []
-    heights = _heights(filled)
+    heights = _heights(filled_lines)
     if len(heights) < 2:
         return []
     spans = _spans(grid, band)
-    texts = _at_heights(filled, heights)
-    wrapped = {room for room, own in filled.items() if _is_wrapped(own, widths[room])}
-    is_broken = any(2 * len(own) >= len(heights) and _is_broken(own) for own in filled.values())
-    if is_broken and not open_rooms.issuperset(filled):
+    texts = _at_heights(filled_lines, heights)
+    wrapped_rooms = {room for room, room_lines in filled_lines.items() if _is_wrapped(room_lines, widths[room])}
+    is_broken = any(
+        2 * len(room_lines) >= len(heights) and _is_broken(room_lines) for room_lines in filled_lines.values()
+    )
+    if is_broken and not open_rooms.issuperset(filled_lines):
         return []
-    keeps = len(rows) == 1 and len(set(rows[0])) == len(rows[0]) and _keeps_to_rows(filled, open_rooms, wrapped, texts)
+    keeps = (
+        len(rows) == 1
+        and len(set(rows[0])) == len(rows[0])
+        and _keeps_to_rows(filled_lines, open_rooms, wrapped_rooms, texts)
+    )
     figures = {
-        room for room, own in filled.items() if sum(is_number(line.text) for line in own) > _SPLIT_SHARE * len(own)
+        room
+        for room, room_lines in filled_lines.items()
+        if sum(is_number(line.text) for line in room_lines) > _SPLIT_SHARE * len(room_lines)
     }
-    lists = _lists_figures(filled, wrapped, figures, texts, _SPLIT_LINES if len(rows) == 1 else 2)
+    lists = _lists_figures(filled_lines, wrapped_rooms, figures, texts, _SPLIT_LINES if len(rows) == 1 else 2)
     if lists and len(rows) > 1:
-        lists = _is_listed_over_rows(grid, spans, filled, figures, [_row_at(grid, band, at) for at in heights], texts)
-    if not keeps and not lists and not _lists_names(grid, band, filled, widths, texts):
+        lists = _is_listed_over_rows(
+            grid, spans, filled_lines, figures, [_row_at(grid, band, at) for at in heights], texts
+        )
+    if not keeps and not lists and not _lists_names(grid, band, filled_lines, widths, texts):
         return []
-    merged = _merged(grid, spans, filled, widths, figures, heights) if lists or len(rows) > 1 else {}
-    listed = {room: own for room, own in filled.items() if room not in merged}
-    heights = _heights(listed)
-    texts = _at_heights(listed, heights)
+    merged_texts = _merged_texts(grid, spans, filled_lines, widths, figures, heights) if lists or len(rows) > 1 else {}
+    listed_rooms = {room: room_lines for room, room_lines in filled_lines.items() if room not in merged_texts}
+    heights = _heights(listed_rooms)
+    texts = _at_heights(listed_rooms, heights)
     between = [(a + b) / 2 for a, b in pairwise(heights)]
-    for room, text in merged.items():
-        texts[bisect_right(between, _middle(filled[room][0]))][room] = text
+    for room, text in merged_texts.items():
+        texts[bisect_right(between, _middle(filled_lines[room][0]))][room] = text
     edges = [grid.ys[band.start], *between, grid.ys[band.stop]]
-    split = []
+    split_rows = []
     for index, at in enumerate(texts):
         row = grid.rooms[_row_at(grid, band, heights[index])]
-        shown = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
+        shown_row = ["" if room in row[:column] else at.get(room, "") for column, room in enumerate(row)]
         box = (grid.xs[0], edges[index], grid.xs[-1], edges[index + 1])
-        split.append((box, [merged.get(room) or at.get(room, "") for room in row], shown))
-    return split
+        split_rows.append((box, [merged_texts.get(room) or at.get(room, "") for room in row], shown_row))
+    return split_rows
 
 
-def _heights(filled: dict[int, list[Line]]) -> list[float]:
+def _heights(lines: dict[int, list[Line]]) -> list[float]:
     """Heights at which lines of cells stand, from the top."""
-    size = median(line.size for own in filled.values() for line in own)
-    return places_apart((_middle(line) for own in filled.values() for line in own), 0.5 * size)
+    size = median(line.size for room_lines in lines.values() for line in room_lines)
+    return places_apart((_middle(line) for room_lines in lines.values() for line in room_lines), 0.5 * size)
 
 
-def _at_heights(filled: dict[int, list[Line]], heights: Sequence[float]) -> list[dict[int, str]]:
+def _at_heights(lines: dict[int, list[Line]], heights: Sequence[float]) -> list[dict[int, str]]:
     """Texts of the cells at each height."""
     between = [(a + b) / 2 for a, b in pairwise(heights)]
     texts: list[dict[int, str]] = [{} for _ in heights]
-    for room, own in filled.items():
-        for line in own:
+    for room, room_lines in lines.items():
+        for line in room_lines:
             at = texts[bisect_right(between, _middle(line))]
             at[room] = (at.get(room, "") + " " + line.text.replace("\u00ad", "-")).strip()
     return texts
@@ -171,7 +181,7 @@ def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
 def _is_listed_over_rows(
     grid: Grid,
     spans: dict[int, tuple[int, int]],
-    filled: dict[int, list[Line]],
+    lines: dict[int, list[Line]],
     figures: set[int],
     numbers: Sequence[int],
     texts: Sequence[dict[int, str]],
@@ -182,19 +192,21 @@ def _is_listed_over_rows(
     Args:
         grid: The grid.
         spans: Rows of each cell.
-        filled: Lines of each cell that has any.
+        lines: Lines of each cell that has any.
         figures: Cells of figures.
         numbers: Row of each height.
         texts: Texts of the cells at each height.
     """
     columns = []
     for column in range(len(grid.xs) - 1):
-        own = figures.intersection(row[column] for row in grid.rooms[numbers[0] : numbers[-1] + 1])
-        columns.append([(number, at) for number, at in zip(numbers, texts, strict=True) if not own.isdisjoint(at)])
-    for room in (room for room, own in filled.items() if len(own) > 1):
+        figure_rooms = figures.intersection(row[column] for row in grid.rooms[numbers[0] : numbers[-1] + 1])
+        columns.append(
+            [(number, at) for number, at in zip(numbers, texts, strict=True) if not figure_rooms.isdisjoint(at)]
+        )
+    for room in (room for room, room_lines in lines.items() if len(room_lines) > 1):
         top, bottom = spans[room]
-        held = {number for number, at in zip(numbers, texts, strict=True) if room in at}
-        is_list = len(filled[room]) > bottom - top or len(filled[room]) == len(held)
+        row_numbers = {number for number, at in zip(numbers, texts, strict=True) if room in at}
+        is_list = len(lines[room]) > bottom - top or len(lines[room]) == len(row_numbers)
         for column_figures in columns if bottom - top > 1 and is_list else ():
             beside = [room in at for number, at in column_figures if top <= number < bottom]
             if sum(beside) > 1 and sum(beside) >= _FIGURE_SHARE * len(beside):
@@ -202,10 +214,10 @@ def _is_listed_over_rows(
     return False
 
 
-def _merged(
+def _merged_texts(
     grid: Grid,
     spans: dict[int, tuple[int, int]],
-    filled: dict[int, list[Line]],
+    lines: dict[int, list[Line]],
     widths: dict[int, float],
     figures: set[int],
     heights: Sequence[float],
@@ -216,25 +228,31 @@ def _merged(
     Args:
         grid: The grid.
         spans: Rows of each cell.
-        filled: Lines of each cell that has any.
+        lines: Lines of each cell that has any.
         widths: Width of each cell.
         figures: Cells of figures.
         heights: Heights of lines.
     """
-    merged = {}
-    for room, own in filled.items():
+    merged_texts = {}
+    for room, room_lines in lines.items():
         top, bottom = spans[room]
-        if _MERGED_LINES * len(own) > len(heights) or not _is_name(own) or (bottom - top < 2 and len(own) > 1):
+        if (
+            _MERGED_LINES * len(room_lines) > len(heights)
+            or not _is_name(room_lines)
+            or (bottom - top < 2 and len(room_lines) > 1)
+        ):
             continue
-        above, below = own[0].box[1] - grid.ys[top], grid.ys[bottom] - own[-1].box[3]
+        above, below = room_lines[0].box[1] - grid.ys[top], grid.ys[bottom] - room_lines[-1].box[3]
         is_first = not any(set(row[: row.index(room)]) & figures for row in grid.rooms[top:bottom])
         if bottom - top < 2:
-            is_merged = is_first and abs(_middle(own[0]) - (heights[0] + heights[-1]) / 2) < own[0].size / 2
+            is_merged = (
+                is_first and abs(_middle(room_lines[0]) - (heights[0] + heights[-1]) / 2) < room_lines[0].size / 2
+            )
         else:
-            is_merged = abs(above - below) < 2 * own[0].size or (is_first and above < own[0].size)
+            is_merged = abs(above - below) < 2 * room_lines[0].size or (is_first and above < room_lines[0].size)
         if is_merged:
-            merged[room] = cell_text(own, widths[room]).replace("\u00ad", "-")
-    return merged
+            merged_texts[room] = cell_text(room_lines, widths[room]).replace("\u00ad", "-")
+    return merged_texts
 
 
 def _is_name(lines: Sequence[Line]) -> bool:
@@ -244,7 +262,7 @@ def _is_name(lines: Sequence[Line]) -> bool:
 
 
 def _lists_names(
-    grid: Grid, band: range, filled: dict[int, list[Line]], widths: dict[int, float], texts: Sequence[dict[int, str]]
+    grid: Grid, band: range, lines: dict[int, list[Line]], widths: dict[int, float], texts: Sequence[dict[int, str]]
 ) -> bool:
     """Whether cells that span rows hold a name for each of them, at the height of what else the row holds, and of a
     figure for one at least.
@@ -253,13 +271,13 @@ def _lists_names(
         return False
     spans = _spans(grid, band)
     names = set()
-    for room, own in filled.items():
+    for room, room_lines in lines.items():
         top, bottom = spans[room]
-        if len(own) == 1:
+        if len(room_lines) == 1:
             continue
-        heights = zip(own, grid.ys[top:], grid.ys[top + 1 :], strict=False)
-        in_rows = len(own) == bottom - top and all(begin < _middle(line) < end for line, begin, end in heights)
-        if not in_rows or cell_text(own, widths[room]).count("\n") + 1 < len(own):
+        heights = zip(room_lines, grid.ys[top:], grid.ys[top + 1 :], strict=False)
+        in_rows = len(room_lines) == bottom - top and all(begin < _middle(line) < end for line, begin, end in heights)
+        if not in_rows or cell_text(room_lines, widths[room]).count("\n") + 1 < len(room_lines):
             return False
         names.add(room)
     return any(names & set(at) and any(map(is_number, at.values())) for at in texts)
@@ -270,39 +288,45 @@ def _middle(line: Line) -> float:
 
 
 def _keeps_to_rows(
-    filled: dict[int, list[Line]], open_rooms: frozenset[int], wrapped: set[int], texts: Sequence[dict[int, str]]
+    lines: dict[int, list[Line]], open_rooms: frozenset[int], wrapped_rooms: set[int], texts: Sequence[dict[int, str]]
 ) -> bool:
     """Whether the cells of one ruled row hold practically as many lines as there are heights of lines.
 
     Args:
-        filled: Lines of each cell that has any.
+        lines: Lines of each cell that has any.
         open_rooms: Cells that no rule parts.
-        wrapped: Cells of running text.
+        wrapped_rooms: Cells of running text.
         texts: Texts of the cells at each height.
     """
-    if open_rooms.issuperset(filled):
+    if open_rooms.issuperset(lines):
         return True
-    counts = [len(own) for own in filled.values()]
+    counts = [len(room_lines) for room_lines in lines.values()]
     return (
-        sum(count >= _SPLIT_LINES for count in counts) > 1 and not wrapped and min(counts) >= _SPLIT_SHARE * len(texts)
+        sum(count >= _SPLIT_LINES for count in counts) > 1
+        and not wrapped_rooms
+        and min(counts) >= _SPLIT_SHARE * len(texts)
     )
 
 
 def _lists_figures(
-    filled: dict[int, list[Line]], wrapped: set[int], figures: set[int], texts: Sequence[dict[int, str]], fewest: int
+    lines: dict[int, list[Line]],
+    wrapped_rooms: set[int],
+    figures: set[int],
+    texts: Sequence[dict[int, str]],
+    fewest: int,
 ) -> bool:
     """Whether a cell lists figures that stand beside short lines of other cells, as in an account.
 
     Args:
-        filled: Lines of each cell that has any.
-        wrapped: Cells of running text.
+        lines: Lines of each cell that has any.
+        wrapped_rooms: Cells of running text.
         figures: Cells of figures.
         texts: Texts of the cells at each height.
         fewest: Figures of such a cell at least.
     """
-    if any(len(filled[room]) >= _SPLIT_LINES for room in wrapped - figures):
+    if any(len(lines[room]) >= _SPLIT_LINES for room in wrapped_rooms - figures):
         return False
-    if not any(len(filled[room]) >= fewest for room in figures):
+    if not any(len(lines[room]) >= fewest for room in figures):
         return False
     beside = [at for at in texts for room in at if room in figures]
     return sum(len(at) > 1 for at in beside) >= _FIGURE_SHARE * len(beside)
@@ -310,9 +334,9 @@ def _lists_figures(
 
 def _is_broken(lines: Sequence[Line]) -> bool:
     """Whether all lines of a cell go on with the ones above, as those of a sentence do."""
-    broken = [bool(GOES_ON.search(above.text)) for above, _ in pairwise(lines)]
-    begun = [bool(GOING_ON.match(below.text)) for below in lines[1:]]
-    return any(broken) and all(map(or_, broken, begun))
+    breaks = [bool(GOES_ON.search(above.text)) for above, _ in pairwise(lines)]
+    continuations = [bool(GOING_ON.match(below.text)) for below in lines[1:]]
+    return any(breaks) and all(map(or_, breaks, continuations))
 
 
 def _is_wrapped(lines: list[Line], width: float) -> bool:

@@ -47,26 +47,26 @@ def take_aligned(lines: list[Line], rules: Sequence[Rule]) -> list[Line]:
 def _groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """Runs of lines that may be a table: parted ones, with at most one other between two of them."""
     group: list[Line] = []
-    pending: list[Line] = []
+    pending_lines: list[Line] = []
     for line in lines:
-        follows = bool(group) and _follows((pending or group)[-1], line)
+        follows = bool(group) and _follows((pending_lines or group)[-1], line)
         if len(line.parts) > 1 and (follows or not group):
-            group += [*pending, line]
-            pending = []
-        elif follows and not pending:
-            pending = [line]
+            group += [*pending_lines, line]
+            pending_lines = []
+        elif follows and not pending_lines:
+            pending_lines = [line]
         else:
             if group:
                 yield group
-            for other in pending:
-                yield [other]
-            group, pending = ([line], []) if len(line.parts) > 1 else ([], [])
+            for pending_line in pending_lines:
+                yield [pending_line]
+            group, pending_lines = ([line], []) if len(line.parts) > 1 else ([], [])
             if not group:
                 yield [line]
     if group:
         yield group
-    for other in pending:
-        yield [other]
+    for pending_line in pending_lines:
+        yield [pending_line]
 
 
 def _follows(above: Line, below: Line) -> bool:
@@ -90,8 +90,8 @@ def _table(group: list[Line], rules: Sequence[Rule]) -> PageTable | None:
 
 def _is_full(table: PageTable) -> bool:
     """Whether most rows have a text of their own in each column: gaps that words leave by chance part off others."""
-    own = [[bool(cell) and cell != left for left, cell in pairwise(("", *row.cells))] for row in table.rows]
-    return min(map(sum, zip(*own, strict=True))) >= _FULL_SHARE * len(own)
+    flags = [[bool(cell) and cell != left for left, cell in pairwise(("", *row.cells))] for row in table.rows]
+    return min(map(sum, zip(*flags, strict=True))) >= _FULL_SHARE * len(flags)
 
 
 def _table_of(
@@ -103,13 +103,13 @@ def _table_of(
     if len(columns) < 2:
         return None
     cells = [[""] * len(columns) for _ in group]
-    shown = [[""] * len(columns) for _ in group]
+    shown_rows = [[""] * len(columns) for _ in group]
     collisions = 0
     for row, line_parts in enumerate(parts):
         for part in line_parts:
             first, last = _span(columns, part.left, part.right)
             collisions += bool(cells[row][first])
-            shown[row][first] = (shown[row][first] + " " + part.text).strip()
+            shown_rows[row][first] = (shown_rows[row][first] + " " + part.text).strip()
             for column in range(first, last + 1):
                 cells[row][column] = (cells[row][column] + " " + part.text).strip()
     if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, parts, group, rules):
@@ -118,7 +118,7 @@ def _table_of(
     headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
-    return PageTable(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size, is_ruled=False)
+    return PageTable(rows, tuple(map(row_text, shown_rows)), headers, edges, box, group[0].size, is_ruled=False)
 
 
 def _parts(line: Line) -> tuple[LinePart, ...]:
@@ -145,9 +145,9 @@ def _columns(parts: Sequence[Sequence[LinePart]], strip: float) -> list[tuple[fl
 
 def _span(columns: Sequence[tuple[float, float]], left: float, right: float) -> tuple[int, int]:
     """First and last column that a part stands in; the nearest where it stands between."""
-    touched = [number for number, (begin, end) in enumerate(columns) if min(end, right) - max(begin, left) > 0]
-    if touched:
-        return touched[0], touched[-1]
+    touched_columns = [number for number, (begin, end) in enumerate(columns) if min(end, right) - max(begin, left) > 0]
+    if touched_columns:
+        return touched_columns[0], touched_columns[-1]
     middle = (left + right) / 2
     nearest = min(range(len(columns)), key=lambda number: abs(sum(columns[number]) / 2 - middle))
     return nearest, nearest
@@ -155,20 +155,24 @@ def _span(columns: Sequence[tuple[float, float]], left: float, right: float) -> 
 
 def _is_tabular(cells: Sequence[Sequence[str]], group: Sequence[Line], collisions: int) -> bool:
     """Whether parted lines are a table: columns well filled, cells short, the first one more than marks of a list."""
-    parted = [row for row, line in zip(cells, group, strict=True) if len(line.parts) > 1]
-    filled = [row for row in parted if sum(map(bool, row)) > 1]
-    texts = [cell for row in parted for cell in row if cell]
-    if len(parted) < _ROWS or len(filled) < _FILLED_SHARE * len(parted) or 2 * len(parted) <= len(group):
+    parted_rows = [row for row, line in zip(cells, group, strict=True) if len(line.parts) > 1]
+    filled_rows = [row for row in parted_rows if sum(map(bool, row)) > 1]
+    texts = [cell for row in parted_rows for cell in row if cell]
+    if (
+        len(parted_rows) < _ROWS
+        or len(filled_rows) < _FILLED_SHARE * len(parted_rows)
+        or 2 * len(parted_rows) <= len(group)
+    ):
         return False
     if collisions > _COLLISION_SHARE * len(texts) or sum(map(len, texts)) > _CELL_CHARS * len(texts):
         return False
-    if sum(bool(_MARK.match(row[0])) for row in parted) > len(parted) / 2:
+    if sum(bool(_MARK.match(row[0])) for row in parted_rows) > len(parted_rows) / 2:
         return False
     # Most cells of a table are filled; a page of scattered words is none.
-    if 2 * len(texts) < len(parted) * len(cells[0]):
+    if 2 * len(texts) < len(parted_rows) * len(cells[0]):
         return False
     if len(cells[0]) == 2:
-        return sum(len(row[1]) <= _SECOND_CHARS for row in parted) * 2 > len(parted)
+        return sum(len(row[1]) <= _SECOND_CHARS for row in parted_rows) * 2 > len(parted_rows)
     return True
 
 
@@ -207,9 +211,12 @@ def _is_centred(
 
 def _share(places: Sequence[float], tolerance: float) -> float:
     """Largest share of places that lie within a tolerance of one of them."""
-    ordered = sorted(places)
-    close = (bisect_right(ordered, place + tolerance) - bisect_left(ordered, place - tolerance) for place in ordered)
-    return max(close, default=0) / max(len(ordered), 1)
+    ordered_places = sorted(places)
+    close = (
+        bisect_right(ordered_places, place + tolerance) - bisect_left(ordered_places, place - tolerance)
+        for place in ordered_places
+    )
+    return max(close, default=0) / max(len(ordered_places), 1)
 
 
 def _rows_above_rule(group: Sequence[Line], rules: Sequence[Rule], box: Box) -> int:

@@ -66,32 +66,32 @@ def provide_stand_in() -> None:
     class StandIn(PdfSysfontBase):  # type: ignore[misc]
         held = font
 
-        def MapFont(self, _: Any, *wanted: Any) -> Any:  # noqa: N802
-            found = super().MapFont(_, *wanted)
-            return handle if not found and wanted[2] in _CHARSETS else found
+        def MapFont(self, _: Any, *arguments: Any) -> Any:  # noqa: N802
+            font_handle = super().MapFont(_, *arguments)
+            return handle if not font_handle and arguments[2] in _CHARSETS else font_handle
 
-        def GetFontData(self, _: Any, found: int, table: int, buffer: Any, size: int) -> int:  # noqa: N802
-            if found != handle:
-                return int(super().GetFontData(_, found, table, buffer, size))
+        def GetFontData(self, _: Any, font_handle: int, table: int, buffer: Any, size: int) -> int:  # noqa: N802
+            if font_handle != handle:
+                return int(super().GetFontData(_, font_handle, table, buffer, size))
             if table == _TTC:
                 return 0
             if buffer and size >= length:
                 ctypes.memmove(buffer, font, length)
             return length
 
-        def GetFaceName(self, _: Any, found: int, buffer: Any, size: int) -> int:  # noqa: N802
-            if found != handle:
-                return int(super().GetFaceName(_, found, buffer, size))
+        def GetFaceName(self, _: Any, font_handle: int, buffer: Any, size: int) -> int:  # noqa: N802
+            if font_handle != handle:
+                return int(super().GetFaceName(_, font_handle, buffer, size))
             if buffer and size > len(_NAME):
                 ctypes.memmove(buffer, _NAME + b"\0", len(_NAME) + 1)
             return len(_NAME) + 1
 
-        def GetFontCharset(self, _: Any, found: int) -> int:  # noqa: N802
-            return 128 if found == handle else int(super().GetFontCharset(_, found))
+        def GetFontCharset(self, _: Any, font_handle: int) -> int:  # noqa: N802
+            return 128 if font_handle == handle else int(super().GetFontCharset(_, font_handle))
 
-        def DeleteFont(self, _: Any, found: int) -> None:  # noqa: N802
-            if found != handle:
-                super().DeleteFont(_, found)
+        def DeleteFont(self, _: Any, font_handle: int) -> None:  # noqa: N802
+            if font_handle != handle:
+                super().DeleteFont(_, font_handle)
 
     StandIn().setup()
 
@@ -112,7 +112,7 @@ def stand_in_font() -> bytes:
             *(0x10000, 0x10000, 0, 0x5F0F3CF5, 0, _UNITS, 0, 0, 0, _DESCENT, _UNITS, _ASCENT, 0, 8, 2, 1, 0),
         ),
         b"hhea": struct.pack(">IhhhHhhhhhhhhhhhH", 0x10000, _ASCENT, _DESCENT, 0, _UNITS, *[0] * 11, len(glyphs)),
-        b"hmtx": b"".join(struct.pack(">Hh", *each) for each in widths),
+        b"hmtx": b"".join(struct.pack(">Hh", *metrics) for metrics in widths),
         b"loca": b"".join(struct.pack(">I", offset) for offset in offsets),
         b"maxp": struct.pack(">IH13H", 0x10000, len(glyphs), 4, 1, 0, 0, 2, *[0] * 8),
     }
@@ -154,13 +154,13 @@ def with_characters(codes: Sequence[int], font_of: Callable[[int], Hashable]) ->
     if sum(_NUMBERS[0] <= code <= _NUMBERS[1] for code in codes) < _LEAST_NUMBERS:
         return codes
     fonts = [font_of(place) for place in range(len(codes))]
-    held: dict[Hashable, Counter[str]] = defaultdict(Counter)
+    kind_counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for code, font in zip(codes, fonts, strict=True):
         kinds = {"number": _NUMBERS, "odd": _ODD, "ideograph": _IDEOGRAPHS}
-        held[font].update(kind for kind, (first, last) in kinds.items() if first <= code <= last)
+        kind_counts[font].update(kind for kind, (first, last) in kinds.items() if first <= code <= last)
     first = {
         font: _FIRST_NUMBER if counts["odd"] and not counts["ideograph"] else _FIRST_OF_PART
-        for font, counts in held.items()
+        for font, counts in kind_counts.items()
         if counts["number"] >= _LEAST_NUMBERS
     }
     return [

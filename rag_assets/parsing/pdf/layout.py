@@ -100,29 +100,29 @@ class Layout:
             yield blocks
 
     def _body_blocks(self, lines: list[Line], bookmarks: list[Bookmark]) -> Iterator[Block]:
-        starts, waiting = _find_titles(lines, bookmarks)
+        starts, missing_bookmarks = _find_titles(lines, bookmarks)
         position = 0
         while position < len(lines):
             if position in starts:
                 order, end = starts[position]
                 bookmark = bookmarks[order]
                 text = join_lines([line.text for line in lines[position:end]]).rstrip("\u00ad")
-                self._enter(waiting, order)
+                self._enter(missing_bookmarks, order)
                 above = self._sections.enter(bookmark.level, text)
                 yield Block(BlockKind.HEADING, text, above, box=around(line.box for line in lines[position:end]))
             else:
                 end = min((start for start in starts if start > position), default=len(lines))
                 for group in self._paragraphs(lines[position:end]):
-                    while waiting and (waiting[0][1].top or 0.0) <= group[0].box[1] + group[0].size:
-                        self._enter(waiting, waiting[0][0] + 1)
+                    while missing_bookmarks and (missing_bookmarks[0][1].top or 0.0) <= group[0].box[1] + group[0].size:
+                        self._enter(missing_bookmarks, missing_bookmarks[0][0] + 1)
                     yield self._block(group)
             position = end
-        self._enter(waiting, len(bookmarks))
+        self._enter(missing_bookmarks, len(bookmarks))
 
-    def _enter(self, waiting: list[tuple[int, Bookmark]], order: int) -> None:
+    def _enter(self, missing_bookmarks: list[tuple[int, Bookmark]], order: int) -> None:
         """Begin the sections of bookmarks whose title is not on the page, up to a place in the outline."""
-        while waiting and waiting[0][0] < order:
-            _, bookmark = waiting.pop(0)
+        while missing_bookmarks and missing_bookmarks[0][0] < order:
+            _, bookmark = missing_bookmarks.pop(0)
             self._sections.enter(bookmark.level, bookmark.title)
 
     def _block(self, lines: list[Line]) -> Block:
@@ -166,11 +166,11 @@ class Layout:
             return 0
         if level := self._levels.get(round(lines[0].size * 2) / 2, 0):
             return 0 if text.endswith(("。", "、")) else level
-        numbered = _NUMBERED_HEADING.match(text) is not None
+        is_numbered = _NUMBERED_HEADING.match(text) is not None
         if LABEL.match(text) and "、" in text:
             return 0  # a label in bold type, and what it stands for
         if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
-            depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if numbered else 4
+            depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if is_numbered else 4
             return len(self._levels) + max(depth, 1)
         return 0
 
@@ -252,8 +252,8 @@ class _Margins:
         key = width, round(line.box[0] / _MARGIN_STEP)
         if key not in self._known:
             left = (key[1] + 0.5) * _MARGIN_STEP
-            lines = [each for each in self._lines[width] if each.box[0] <= left < each.box[2]]
-            ends = Counter(round(each.box[2] / _MARGIN_STEP) for each in lines)
+            lines = [near_line for near_line in self._lines[width] if near_line.box[0] <= left < near_line.box[2]]
+            ends = Counter(round(near_line.box[2] / _MARGIN_STEP) for near_line in lines)
             near = {end: sum(ends[end + step] for step in (-1, 0, 1)) for end in [*ends]}
             best = max(near, key=lambda end: (near[end], end), default=0)
             is_shared = near.get(best, 0) >= max(_MARGIN_LINES, _MARGIN_SHARE * len(lines))
@@ -322,10 +322,10 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reac
 
 def _begins_clause(first: str, text: str) -> bool:
     """Whether a line has the number of the next clause after the one, or the article, that a paragraph begins with."""
-    own, above = _CLAUSE.match(text), _CLAUSE.match(first)
-    if not own or not (above or _ARTICLE.match(first)):
+    clause, above = _CLAUSE.match(text), _CLAUSE.match(first)
+    if not clause or not (above or _ARTICLE.match(first)):
         return False
-    return int(own[1]) == (int(above[1]) if above else 1) + 1
+    return int(clause[1]) == (int(above[1]) if above else 1) + 1
 
 
 def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, reach: float) -> bool:
@@ -353,7 +353,7 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, rea
     has_room = reach - last.box[2] > max(_HEADING_ROOM, word_room) * line.size
     if are_names and abs(shift[0]) < line.size and has_room and not is_labelled:
         return True
-    if any(abs(each.box[2] - last.box[2]) <= 0.5 * line.size for each in (*paragraph[-2:-1], line)):
+    if any(abs(neighbour.box[2] - last.box[2]) <= 0.5 * line.size for neighbour in (*paragraph[-2:-1], line)):
         return False  # broken at a narrow width
     if are_names and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
@@ -396,7 +396,7 @@ def _find_titles(
         bookmarks whose title is not found, with their positions.
     """
     starts: dict[int, tuple[int, int]] = {}
-    missing: list[tuple[int, Bookmark]] = []
+    missing_bookmarks: list[tuple[int, Bookmark]] = []
     begin = 0
     texts = [letters(line.text) for line in lines] if bookmarks else []
     for order, bookmark in enumerate(bookmarks):
@@ -407,17 +407,17 @@ def _find_titles(
             starts[start] = (order, end)
             begin = end
         else:
-            missing.append((order, bookmark))
-    return starts, missing
+            missing_bookmarks.append((order, bookmark))
+    return starts, missing_bookmarks
 
 
-def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
+def _title_end(texts: Sequence[str], start: int, title: str) -> int:
     """The line behind a title that begins at a line; 0 where none does. A number may stand before the title."""
-    joined = ""
+    text = ""
     for end in range(start, min(start + _HEADING_LINES, len(texts))):
-        joined += texts[end]
+        text += texts[end]
         if not texts[end]:
             return 0
-        if joined == wanted or (joined.endswith(wanted) and _TITLE_NUMBER.match(joined.removesuffix(wanted))):
+        if text == title or (text.endswith(title) and _TITLE_NUMBER.match(text.removesuffix(title))):
             return end + 1
     return 0

@@ -122,22 +122,26 @@ def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: S
     pieces = [(piece, table) for table in tables for piece in _slices(table, typical)]
     owner = {id(piece): table for piece, table in pieces}
     lines: list[Line] = []
-    placed: set[int] = set()
-    everything = [*runs, *(piece for piece, _ in pieces)]
+    placed_ids: set[int] = set()
+    all_runs = [*runs, *(piece for piece, _ in pieces)]
     parts = [
-        (part, is_figure) for lane, is_figure in _part_lanes(everything, frames) for part in _in_reading_order(lane, 0)
+        (part, is_figure) for lane, is_figure in _part_lanes(all_runs, frames) for part in _in_reading_order(lane, 0)
     ]
     for region, (part, is_in_figure) in enumerate(parts):
         text = [run for run in part if id(run) not in owner]
-        here = {id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed}
-        placed.update(here)
-        found = list(lines_of(text, region))
+        part_tables = {
+            id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed_ids
+        }
+        placed_ids.update(part_tables)
+        part_lines = list(lines_of(text, region))
         if is_in_figure:
-            found = [replace(line, is_in_figure=True) for line in found]
-        for table in sorted(here.values(), key=lambda table: (table.box[1], table.box[0])):
-            above = [number for number, line in enumerate(found, 1) if line.box[1] < table.box[1] or line.is_vertical]
-            found.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
-        lines += found
+            part_lines = [replace(line, is_in_figure=True) for line in part_lines]
+        for table in sorted(part_tables.values(), key=lambda table: (table.box[1], table.box[0])):
+            above = [
+                number for number, line in enumerate(part_lines, 1) if line.box[1] < table.box[1] or line.is_vertical
+            ]
+            part_lines.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
+        lines += part_lines
     return lines
 
 
@@ -162,8 +166,8 @@ def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[R
     for lane in lanes:
         inside = [run for run in runs if _holds(lane, run)]
         # Lines of words that belong to no running text fill their frame less than that does.
-        filled = sum(run.right - run.left for run in inside)
-        yield inside, filled < _FIGURE_FILL * (lane[2] - lane[0]) * _count_lines(inside)
+        filled_width = sum(run.right - run.left for run in inside)
+        yield inside, filled_width < _FIGURE_FILL * (lane[2] - lane[0]) * _count_lines(inside)
     yield from _part_lanes([run for run in runs if run.middle[1] > bottom], rest)
 
 
@@ -171,9 +175,9 @@ def _find_lanes(runs: Sequence[Run], frames: Sequence[Box]) -> list[Box]:
     """Frames of one height that stand apart beside each other, from the left; none where text is outside of them."""
     for frame in frames[:_TRIED]:
         lanes = [frame]
-        for other in frames:
-            if _are_level(frame, other) and all(_is_beside(other, lane) for lane in lanes):
-                lanes.append(other)
+        for neighbour in frames:
+            if _are_level(frame, neighbour) and all(_is_beside(neighbour, lane) for lane in lanes):
+                lanes.append(neighbour)
         if len(lanes) < 2:
             continue
         _, top, _, bottom = around(lanes)
@@ -184,13 +188,13 @@ def _find_lanes(runs: Sequence[Run], frames: Sequence[Box]) -> list[Box]:
     return []
 
 
-def _are_level(one: Box, other: Box) -> bool:
-    shared = min(one[3], other[3]) - max(one[1], other[1])
-    return shared > _SAME_HEIGHT_SHARE * max(one[3] - one[1], other[3] - other[1])
+def _are_level(first: Box, second: Box) -> bool:
+    shared_height = min(first[3], second[3]) - max(first[1], second[1])
+    return shared_height > _SAME_HEIGHT_SHARE * max(first[3] - first[1], second[3] - second[1])
 
 
-def _is_beside(one: Box, other: Box) -> bool:
-    return one[0] - other[2] > _APART or other[0] - one[2] > _APART
+def _is_beside(first: Box, second: Box) -> bool:
+    return first[0] - second[2] > _APART or second[0] - first[2] > _APART
 
 
 def _holds(frame: Box, run: Run) -> bool:
@@ -320,9 +324,9 @@ def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
 
 def _gaps(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
     """Middles of the gaps that spans leave between them, wider than the least, the widest first."""
-    ordered = sorted(spans)
-    gaps, reach = [], ordered[0][1]
-    for begin, end in ordered:
+    ordered_spans = sorted(spans)
+    gaps, reach = [], ordered_spans[0][1]
+    for begin, end in ordered_spans:
         if begin - reach > least:
             gaps.append((begin - reach, (begin + reach) / 2))
         reach = max(reach, end)
@@ -396,10 +400,10 @@ def _vertical_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
 
 def _base_size(runs: Sequence[Run]) -> float:
     """Size of the type that covers most of the paper: where much of it has ruby, most characters are of that."""
-    covered: dict[float, float] = {}
+    areas: dict[float, float] = {}
     for run in runs:
-        covered[run.size] = covered.get(run.size, 0.0) + len(run.characters) * run.size**2
-    return max(covered, key=lambda size: covered[size])
+        areas[run.size] = areas.get(run.size, 0.0) + len(run.characters) * run.size**2
+    return max(areas, key=lambda size: areas[size])
 
 
 def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
@@ -409,8 +413,8 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
         part = run.text.strip() if is_vertical else run.text  # its spaces stand for the way to ruby and back
         gap = (run.top if is_vertical else run.left) - end
         widest = max(widest, gap / max(run.size, 1.0))
-        touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
-        space = "" if touching or gap <= WORD_GAP * run.size else " "
+        is_touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
+        space = "" if is_touching or gap <= WORD_GAP * run.size else " "
         if text and not text.endswith(" "):
             text += space
         text += part
@@ -427,12 +431,12 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
         is_row, parts = False, []  # the label of a note, set apart from its text
     elif len(parts) == 2 and _BULLET.fullmatch(parts[0].text.strip()):
         is_row = False
-    cleaned = (
+    clean_parts = (
         () if has_leaders or len(parts) < 2 else tuple(LinePart(p.left, p.right, _clean_line(p.text)) for p in parts)
     )
-    cells = tuple(_cells(row)) if cleaned and not is_vertical else ()
+    cells = tuple(_cells(row)) if clean_parts and not is_vertical else ()
     box = around(run.box for run in row)
-    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned, cells)
+    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, clean_parts, cells)
 
 
 def _cells(row: Sequence[Run]) -> Iterator[LinePart]:
@@ -464,8 +468,8 @@ def _clean_line(text: str) -> str:
         text = text.replace(mark, "")
     text = _LEADERS.sub(" … ", _SYMBOLS.sub(_plain_symbol, text))
     text = clean(text)
-    spaced = len(_SPACED.findall(text))
-    if spaced >= 3 and spaced > 0.6 * sum(map(is_cjk, text)):
+    spaced_count = len(_SPACED.findall(text))
+    if spaced_count >= 3 and spaced_count > 0.6 * sum(map(is_cjk, text)):
         text = _SPACED.sub("", text)
     return text + "\u00ad" if ends_hyphenated and text else text
 

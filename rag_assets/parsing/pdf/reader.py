@@ -99,13 +99,13 @@ class _PdfReader:
         """Lines read from the picture of a page; those of its text layer, with a failure, where that cannot be done."""
         problem = f"page {page.number} has no usable text layer"
         try:
-            recognized = self._ocr_time.recognize(page.page, page.size)
+            recognition = self._ocr_time.recognize(page.page, page.size)
         except ParseError as error:
             self._fail(page.number, error.cause, f"{problem}: {error}")
         else:
-            if recognized.runs:
-                self.confidences[page.number] = recognized.confidence
-                return order_lines(recognized.runs)
+            if recognition.runs:
+                self.confidences[page.number] = recognition.confidence
+                return order_lines(recognition.runs)
             self._fail(page.number, FailureCause.NO_TEXT, f"{problem}: OCR finds no text")
         runs = read_runs(page, page.note_cut)
         return _arrange(page, runs) if runs else []
@@ -154,12 +154,14 @@ def parse_pdf(
         title = sensible_title(document.get_metadata_value("Title"))
     finally:
         document.close()
-    parsed: list[Page] = []
+    numbered_pages: list[Page] = []
     for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1):
         size, confidence = page.size if page.size[0] else None, reader.confidences.get(number)
         role = PageRole.CONTENTS if is_contents(blocks, count) else None
-        parsed.append(Page(number, PageKind.PAGE, tuple(blocks), role=role, size=size, ocr_confidence=confidence))
-    return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), reader.failures)
+        numbered_pages.append(
+            Page(number, PageKind.PAGE, tuple(blocks), role=role, size=size, ocr_confidence=confidence)
+        )
+    return ParsedDocument(DocumentFormat.PDF.value, title, tuple(numbered_pages), reader.failures)
 
 
 def _open(data: bytes, passwords: Sequence[str]) -> Any:
@@ -174,8 +176,8 @@ def _open(data: bytes, passwords: Sequence[str]) -> Any:
         except (pypdfium2.PdfiumError, ValueError) as error:
             if getattr(error, "err_code", None) not in (_ERROR_PASSWORD, _ERROR_SECURITY):
                 raise ParseError(FailureCause.MALFORMED, f"the PDF cannot be opened: {error}") from None
-    tried = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
-    raise ParseError(FailureCause.ENCRYPTED, f"the PDF is encrypted: {tried}")
+    reason = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
+    raise ParseError(FailureCause.ENCRYPTED, f"the PDF is encrypted: {reason}")
 
 
 def _is_usable(page: OpenPage, runs: Sequence[Run]) -> bool:
@@ -190,8 +192,8 @@ def _is_usable(page: OpenPage, runs: Sequence[Run]) -> bool:
     if len(text) >= _FEW_CHARACTERS:
         return True
     count = raw.FPDFText_CountChars(page.text_page)
-    unmapped = sum(raw.FPDFText_HasUnicodeMapError(page.text_page, index) == 1 for index in range(count))
-    if count and unmapped >= _UNMAPPED_SHARE * count:
+    unmapped_count = sum(raw.FPDFText_HasUnicodeMapError(page.text_page, index) == 1 for index in range(count))
+    if count and unmapped_count >= _UNMAPPED_SHARE * count:
         return False
     return not _is_picture(page)
 

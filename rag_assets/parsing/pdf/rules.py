@@ -89,27 +89,29 @@ def read_drawing(page: OpenPage) -> PageDrawing:
             flat.append(Rule((top + bottom) / 2, left, right))
         else:
             steep.append(Rule((left + right) / 2, top, bottom))
-    across, down, filled = _joined(flat), _joined(steep), areas["area"]
+    across, down, filled_areas = _join_rules(flat), _join_rules(steep), areas["area"]
     if len(across) + len(down) > _RULES:
         page.note_cut(f"{len(across) + len(down)} rules, limit {_RULES}; its ruled tables are left as text")
         return PageDrawing()
-    if len(filled) > _RULES:
-        page.note_cut(f"{len(filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
+    if len(filled_areas) > _RULES:
+        page.note_cut(
+            f"{len(filled_areas)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain"
+        )
     frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
-    return PageDrawing(tuple(across), tuple(down), tuple(filled[:_RULES]), tuple(frames))
+    return PageDrawing(tuple(across), tuple(down), tuple(filled_areas[:_RULES]), tuple(frames))
 
 
 def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
     """What is drawn, in the page's own space: each as left, bottom, right, top, and what it is."""
     deepest = current_limits().nesting_depth
     count = raw.FPDFPage_CountObjects(page.page)
-    waiting: list[tuple[Any, Matrix, int]] = [
+    stack: list[tuple[Any, Matrix, int]] = [
         (raw.FPDFPage_GetObject(page.page, index), _IDENTITY, 0) for index in range(count)
     ]
     is_too_deep = False
     objects = segments = 0
-    while waiting and objects < _OBJECTS and segments < _SEGMENTS:
-        shape, outer, depth = waiting.pop()
+    while stack and objects < _OBJECTS and segments < _SEGMENTS:
+        shape, outer, depth = stack.pop()
         objects += 1
         kind = raw.FPDFPageObj_GetType(shape)
         if kind == raw.FPDF_PAGEOBJ_PATH:
@@ -125,10 +127,10 @@ def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
             matrix = _times(_matrix(shape), outer)
             # One more than is read, so that those left out show below.
             count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS + 1)
-            waiting += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1) for index in range(count)]
+            stack += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1) for index in range(count)]
     if is_too_deep:
         page.note_cut(f"drawings nested deeper than {deepest} (parsing.nesting_depth); what is drawn there is left out")
-    if waiting or segments > _SEGMENTS:
+    if stack or segments > _SEGMENTS:
         limit = f"more than {_OBJECTS} objects or {_SEGMENTS} pieces of lines are drawn, the limit"
         page.note_cut(f"{limit}; tables ruled by the rest are left as text")
 
@@ -201,8 +203,8 @@ def _sides(points: list[tuple[float, float]], *, is_closed: bool) -> Iterator[Bo
 
 def _is_white(path: Any) -> bool:
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
-    known = raw.FPDFPageObj_GetFillColor(path, red, green, blue, alpha)
-    return not known or alpha.value == 0 or min(red.value, green.value, blue.value) >= _WHITE
+    has_colour = raw.FPDFPageObj_GetFillColor(path, red, green, blue, alpha)
+    return not has_colour or alpha.value == 0 or min(red.value, green.value, blue.value) >= _WHITE
 
 
 def _matrix(shape: Any) -> Matrix:
@@ -221,18 +223,18 @@ def _times(inner: Matrix, outer: Matrix) -> Matrix:
     return a * p + b * r, a * q + b * s, c * p + d * r, c * q + d * s, e * p + f * r + t, e * q + f * s + u
 
 
-def _joined(rules: Iterable[Rule]) -> list[Rule]:
+def _join_rules(rules: Iterable[Rule]) -> list[Rule]:
     """Rules at practically the same place are put at one; pieces that touch become one; stubs are dropped."""
-    joined: list[Rule] = []
+    joined_rules: list[Rule] = []
     group: list[Rule] = []
     for rule in sorted(rules, key=lambda rule: rule.at):
         if group and rule.at - group[0].at > _SNAP:
-            joined += _join_pieces(group)
+            joined_rules += _join_pieces(group)
             group = []
         group.append(rule)
     if group:
-        joined += _join_pieces(group)
-    return joined
+        joined_rules += _join_pieces(group)
+    return joined_rules
 
 
 def _join_pieces(group: list[Rule]) -> Iterator[Rule]:
@@ -322,27 +324,27 @@ def _grid(page: OpenPage, across: list[Rule], down: list[Rule]) -> Grid | None:
         return None
     rooms, areas = _merge_boxes(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
     frames = set()
-    crooked = 0
+    crooked_count = 0
     width, height = page.size
     for number, (top, left, bottom, right, boxes) in enumerate(areas):
         if xs[right + 1] - xs[left] > _GIANT_WIDTH * width and ys[bottom + 1] - ys[top] > _GIANT_HEIGHT * height:
             frames.add(number)
-        crooked += boxes != (bottom - top + 1) * (right - left + 1)
-    if len(areas) < 4 or crooked > _CROOKED_SHARE * len(areas):
+        crooked_count += boxes != (bottom - top + 1) * (right - left + 1)
+    if len(areas) < 4 or crooked_count > _CROOKED_SHARE * len(areas):
         return None
     return Grid(tuple(xs), tuple(ys), tuple(map(tuple, rooms)), frozenset(frames))
 
 
-def _missing_ends(rules: list[Rule], crossing: list[Rule]) -> list[Rule]:
+def _missing_ends(rules: list[Rule], crossing_rules: list[Rule]) -> list[Rule]:
     """Rules that close a table which is open at a side: where at least two crossing rules end together beyond all."""
-    if len(crossing) < 2:
+    if len(crossing_rules) < 2:
         return []
     closing = []
-    begin, end = min(rule.begin for rule in crossing), max(rule.end for rule in crossing)
-    for edge, ends in ((begin, [rule.begin for rule in crossing]), (end, [rule.end for rule in crossing])):
-        meeting = [rule.at for rule, place in zip(crossing, ends, strict=True) if abs(place - edge) <= _TOUCH]
-        if len(meeting) > 1 and not any(abs(rule.at - edge) <= 2 * _TOUCH for rule in rules):
-            closing.append(Rule(edge, min(meeting), max(meeting)))
+    begin, end = min(rule.begin for rule in crossing_rules), max(rule.end for rule in crossing_rules)
+    for edge, ends in ((begin, [rule.begin for rule in crossing_rules]), (end, [rule.end for rule in crossing_rules])):
+        positions = [rule.at for rule, place in zip(crossing_rules, ends, strict=True) if abs(place - edge) <= _TOUCH]
+        if len(positions) > 1 and not any(abs(rule.at - edge) <= 2 * _TOUCH for rule in rules):
+            closing.append(Rule(edge, min(positions), max(positions)))
     return closing
 
 

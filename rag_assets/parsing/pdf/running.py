@@ -88,18 +88,18 @@ def tell_apart(pages: Sequence[PageLines], body: float) -> list[PageParts]:
         pages: The pages in order.
         body: Size of the type of the text in points.
     """
-    running = _running_lines(pages, body)
-    numbers = _counting_lines(pages) | _margin_numbers(pages, running)
-    parts = [_tell_page(page, running, numbers, body) for page in pages]
+    running_keys = _running_lines(pages, body)
+    numbers = _counting_lines(pages) | _margin_numbers(pages, running_keys)
+    parts = [_tell_page(page, running_keys, numbers, body) for page in pages]
     return parts if any(part.body for part in parts) else [PageParts(body=[*page.lines]) for page in pages]
 
 
-def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int], body: float) -> PageParts:
+def _tell_page(page: PageLines, running_keys: set[tuple[str, int]], numbers: set[int], body: float) -> PageParts:
     """Part a page, by keys of lines that run over all pages and identities of lines that are page numbers."""
     parts = PageParts()
     for line in page.lines:
         keys = _running_keys(line) if _is_small(line, page, body) else {_same_key(line)}
-        recurs = _in_margin(line, page.size) and keys & running
+        recurs = _in_margin(line, page.size) and keys & running_keys
         if line.table or not (recurs or id(line) in numbers):
             parts.body.append(line)
         elif line.box[1] < page.size[1] / 2:
@@ -109,7 +109,7 @@ def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int]
     return parts
 
 
-def _margin_numbers(pages: Sequence[PageLines], running: set[tuple[str, int]]) -> set[int]:
+def _margin_numbers(pages: Sequence[PageLines], running_keys: set[tuple[str, int]]) -> set[int]:
     """Identities of lines in the margins that are page numbers.
 
     They are those that rise with the pages, and of the others those apart from the text at the edge of their page:
@@ -126,33 +126,37 @@ def _margin_numbers(pages: Sequence[PageLines], running: set[tuple[str, int]]) -
         is_centred = abs(left - right) <= 2 * _CENTRED_SHARE * page.size[0]
         is_stated = number.is_stated or number.last == len(pages)
         is_placed = is_stated or number.value == position + 1 or (is_centred and number.value not in _YEARS)
-        if is_placed and _is_apart(line, page, running, lines_beyond=_LINES_BEYOND if is_stated else 0):
+        if is_placed and _is_apart(line, page, running_keys, lines_beyond=_LINES_BEYOND if is_stated else 0):
             numbers.add(id(line))
     return numbers
 
 
 def _rising(candidates: Sequence[tuple[int, Line, PageNumber]]) -> set[int]:
     """Identities of the numbers that rise by one from page to page, or at all on at least three pages at one height."""
-    counting: dict[int, list[tuple[int, Line]]] = defaultdict(list)
+    groups: dict[int, list[tuple[int, Line]]] = defaultdict(list)
     level: dict[int, list[tuple[int, Line, PageNumber]]] = defaultdict(list)
     for position, line, number in candidates:
-        counting[number.value - position].append((position, line))
+        groups[number.value - position].append((position, line))
         level[_height(line)].append((position, line, number))
-    lines = [line for group in counting.values() if len({position for position, _ in group}) > 1 for _, line in group]
+    lines = [line for group in groups.values() if len({position for position, _ in group}) > 1 for _, line in group]
     for group in level.values():
         rises = all(before[0] < behind[0] and before[2].value < behind[2].value for before, behind in pairwise(group))
         lines += [line for _, line, _ in group] if len(group) >= _REPEATED_PAGES and rises else []
     return {id(line) for line in lines}
 
 
-def _is_apart(line: Line, page: PageLines, running: set[tuple[str, int]], *, lines_beyond: int) -> bool:
+def _is_apart(line: Line, page: PageLines, running_keys: set[tuple[str, int]], *, lines_beyond: int) -> bool:
     """Whether a gap parts a line from the text, and no more than some lines in the same margin lie beyond it."""
     is_top = line.box[1] < page.size[1] / 2
-    others = [other for other in page.lines if other is not line]
-    beyond = [other for other in others if (other.box[3] <= line.box[1] if is_top else other.box[1] >= line.box[3])]
-    inner = [other for other in others if other not in beyond]
-    gaps = (other.box[1] - line.box[3] if is_top else line.box[1] - other.box[3] for other in inner)
-    strange = [other for other in beyond if not _running_keys(other) & running]
+    other_lines = [other_line for other_line in page.lines if other_line is not line]
+    beyond = [
+        other_line
+        for other_line in other_lines
+        if (other_line.box[3] <= line.box[1] if is_top else other_line.box[1] >= line.box[3])
+    ]
+    inner = [other_line for other_line in other_lines if other_line not in beyond]
+    gaps = (other_line.box[1] - line.box[3] if is_top else line.box[1] - other_line.box[3] for other_line in inner)
+    strange = [other_line for other_line in beyond if not _running_keys(other_line) & running_keys]
     return len(strange) <= lines_beyond and all(gap >= _GAP * line.size for gap in gaps)
 
 
@@ -171,20 +175,22 @@ def _counting_lines(pages: Sequence[PageLines]) -> set[int]:
 
     Pages with wide margins have them further inside than other running lines are looked for.
     """
-    counting: dict[tuple[int, int], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
     for position, page in enumerate(pages):
-        ordered = sorted((line for line in page.lines if not line.table), key=lambda line: line.box[1])
-        for line in {id(line): line for line in (*ordered[:1], *ordered[-1:])}.values():
+        ordered_lines = sorted((line for line in page.lines if not line.table), key=lambda line: line.box[1])
+        for line in {id(line): line for line in (*ordered_lines[:1], *ordered_lines[-1:])}.values():
             number = page_number(line.text) if len(page.lines) > 1 else None
             if number is not None and _is_outermost(line, page):
-                counting[number.value - position, _height(line)].append(id(line))
-    return {line for lines in counting.values() if len(lines) >= _REPEATED_PAGES for line in lines}
+                groups[number.value - position, _height(line)].append(id(line))
+    return {line for lines in groups.values() if len(lines) >= _REPEATED_PAGES for line in lines}
 
 
 def _is_outermost(line: Line, page: PageLines) -> bool:
     """Whether no line or table of a page reaches beyond a line."""
-    others = [other for other in page.lines if other is not line]
-    return all(other.box[1] >= line.box[3] for other in others) or all(other.box[3] <= line.box[1] for other in others)
+    other_lines = [other_line for other_line in page.lines if other_line is not line]
+    return all(other_line.box[1] >= line.box[3] for other_line in other_lines) or all(
+        other_line.box[3] <= line.box[1] for other_line in other_lines
+    )
 
 
 def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, int]]:
@@ -194,18 +200,18 @@ def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, in
     in no larger or bolder type than the text; and heights at which lines in no larger or bolder type stand apart from
     the text on most pages, whatever they say (as the title of the chapter).
     """
-    seen: dict[tuple[str, int], set[int]] = defaultdict(set)
+    pages_of_key: dict[tuple[str, int], set[int]] = defaultdict(set)
     for number, page in enumerate(pages):
         in_margin = [line for line in page.lines if not line.table and _in_margin(line, page.size)]
         for line in in_margin:
             for key in {_same_key(line)} | ({_running_key(line)} if _is_small(line, page, body) else set()):
-                seen[key].add(number)
+                pages_of_key[key].add(number)
         for line in _apart(page, in_margin):
             if line.size <= body * 1.05 and not line.is_bold:
-                seen["", _height(line)].add(number)
-    needed = min(_REPEATED_PAGES, max(2, len(pages)))
+                pages_of_key["", _height(line)].add(number)
+    least = min(_REPEATED_PAGES, max(2, len(pages)))
     most = max(_HEIGHT_PAGES, _HEIGHT_SHARE * len(pages))
-    return {key for key, numbers in seen.items() if len(numbers) >= (needed if key[0] else most)}
+    return {key for key, numbers in pages_of_key.items() if len(numbers) >= (least if key[0] else most)}
 
 
 def _apart(page: PageLines, in_margin: Sequence[Line]) -> Iterator[Line]:

@@ -62,13 +62,13 @@ class OpenPage:
     def placing(self) -> Callable[[float, float, float, float], Box]:
         """A function that turns left, bottom, right and top in the page's own space into points from its top left."""
         left, bottom, right, top = self.page.get_bbox()
-        turned: dict[int, Callable[[float, float, float, float], Box]] = {
+        rotations: dict[int, Callable[[float, float, float, float], Box]] = {
             0: lambda x0, y0, x1, y1: (x0 - left, top - y1, x1 - left, top - y0),
             90: lambda x0, y0, x1, y1: (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
             180: lambda x0, y0, x1, y1: (right - x1, y0 - bottom, right - x0, y1 - bottom),
             270: lambda x0, y0, x1, y1: (top - y1, right - x1, top - y0, right - x0),
         }
-        return turned[self.page.get_rotation() % 360]
+        return rotations[self.page.get_rotation() % 360]
 
 
 @dataclass(slots=True)
@@ -139,8 +139,8 @@ def read_runs(page: OpenPage, note_cut: Callable[[str], None]) -> list[Run]:
         note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")
     width, height = page.size
     runs = _runs(page, min(count, _CHARACTERS))
-    touching = (run for run in runs if run.right > 0 and run.bottom > 0 and run.left < width and run.top < height)
-    return _chain_stacked(list(touching))
+    visible_runs = (run for run in runs if run.right > 0 and run.bottom > 0 and run.left < width and run.top < height)
+    return _chain_stacked(list(visible_runs))
 
 
 def _chain_stacked(runs: list[Run]) -> list[Run]:
@@ -160,8 +160,8 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
     across = [b.left - a.left for row in rows.values() for a, b in pairwise(row)]
     if not down or (across and median(down) > _STACKED_PITCH * median(across)):
         return runs
-    stacked = {id(run) for run in single}
-    chained = [run for run in runs if id(run) not in stacked]
+    stacked_ids = {id(run) for run in single}
+    chained_runs = [run for run in runs if id(run) not in stacked_ids]
     for column in columns.values():
         chain = column[0]
         chain.is_vertical = True
@@ -169,11 +169,11 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
             if run.top - chain.bottom < 0.8 * run.size:
                 _extend(chain, run.characters[0], run.box)
             else:
-                chained.append(chain)
+                chained_runs.append(chain)
                 chain = run
                 chain.is_vertical = True
-        chained.append(chain)
-    return chained
+        chained_runs.append(chain)
+    return chained_runs
 
 
 def _runs(page: OpenPage, count: int) -> Iterator[Run]:
@@ -193,30 +193,30 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                 run.starts.append(run.right)
                 is_guessed = True
         elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
-            where = place(box.left, box.bottom, box.right, box.top)
-            if run and _continues(run, where):
-                if is_guessed and _is_tight(run, character, where):
+            area = place(box.left, box.bottom, box.right, box.top)
+            if run and _continues(run, area):
+                if is_guessed and _is_tight(run, character, area):
                     run.characters.pop()
                     run.starts.pop()
-                _extend(run, character, where)
+                _extend(run, character, area)
                 if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
                     # A bullet or bracket in front may come from another font than the words behind it.
-                    run.size, run.is_bold = _type_of(text_page, index, where)
+                    run.size, run.is_bold = _type_of(text_page, index, area)
                 elif run.is_bold and "".join(run.characters[-_LABEL_END:-1]).rstrip().endswith((":", "：")):
-                    run.is_bold = character.isspace() or _type_of(text_page, index, where)[1]  # else a bold label
+                    run.is_bold = character.isspace() or _type_of(text_page, index, area)[1]  # else a bold label
             else:
                 if run:
                     yield run
-                size, is_bold = _type_of(text_page, index, where)
+                size, is_bold = _type_of(text_page, index, area)
                 character = _plain_bullet(text_page, index, character)
-                run = None if character.isspace() else Run([character], [where[0]], *where, size, is_bold)
+                run = None if character.isspace() else Run([character], [area[0]], *area, size, is_bold)
             is_guessed = False
     if run:
         yield run
 
 
-def _extend(run: Run, character: str, where: Box) -> None:
-    left, top, right, bottom = where
+def _extend(run: Run, character: str, area: Box) -> None:
+    left, top, right, bottom = area
     if top >= run.bottom - (bottom - top) * 0.3 and right > left and not character.isspace():
         run.is_vertical = True
     if (
@@ -235,19 +235,19 @@ def _extend(run: Run, character: str, where: Box) -> None:
     run.bottom = max(run.bottom, bottom)
 
 
-def _is_tight(run: Run, character: str, where: Box) -> bool:
+def _is_tight(run: Run, character: str, area: Box) -> bool:
     """Whether a character stands so close to the one before the last space that both belong to one Japanese word."""
     if len(run.characters) < 2 or not (is_cjk(run.characters[-2]) and is_cjk(character)):
         return False
-    return where[0] - run.right < IDEOGRAPH_GAP * run.size
+    return area[0] - run.right < IDEOGRAPH_GAP * run.size
 
 
-def _continues(run: Run, where: Box) -> bool:
+def _continues(run: Run, area: Box) -> bool:
     """Whether a character stands where the next one of a run would, across or down."""
-    left, top, right, bottom = where
+    left, top, right, bottom = area
     if not run.is_vertical:
         overlap = min(run.bottom, bottom) - max(run.top, top)
-        if len(run.text.rstrip()) == 1 and is_cjk(run.characters[0]) and _is_beside(run, where):
+        if len(run.text.rstrip()) == 1 and is_cjk(run.characters[0]) and _is_beside(run, area):
             return False
         if overlap > max(0.0, _SAME_LINE_SHARE * min(run.bottom - run.top, bottom - top)):
             return -1.0 < (left - run.right) / run.size < _RUN_GAP
@@ -258,17 +258,17 @@ def _continues(run: Run, where: Box) -> bool:
     return across > 0.7 * width and -0.5 * run.size < top - run.bottom < 0.6 * run.size
 
 
-def _is_beside(run: Run, where: Box) -> bool:
+def _is_beside(run: Run, area: Box) -> bool:
     """Whether a small character stands at the right of a large one, within its height, as ruby of vertical writing."""
-    left, top, right, bottom = where
+    left, top, right, bottom = area
     if right - left > RUBY_SHARE * (run.right - run.left) or bottom - top > RUBY_SHARE * (run.bottom - run.top):
         return False
     return left > run.right - 0.1 * run.size and bottom < run.bottom - 0.2 * run.size
 
 
-def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
+def _type_of(text_page: Any, index: int, area: Box) -> tuple[float, bool]:
     """Size of a character's type in points (its font size, scaled as the text is), and whether it is bold."""
-    height = max(where[3] - where[1], 0.1)
+    height = max(area[3] - area[1], 0.1)
     matrix, flags = raw.FS_MATRIX(), ctypes.c_int()
     size = float(raw.FPDFText_GetFontSize(text_page, index))
     if raw.FPDFText_GetMatrix(text_page, index, matrix):
@@ -279,7 +279,7 @@ def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
         or any(word in name for word in (b"bold", b"heavy", b"black"))
         or bool(flags.value & _FORCE_BOLD)
     )
-    extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
+    extent = max(height, area[2] - area[0])  # a letter of vertical writing lies on its side
     return (size if 0.3 * height < size < 3 * extent else height), is_bold
 
 
@@ -327,21 +327,21 @@ def read_outline(document: Any, note_cut: Callable[[int, str], None]) -> list[Bo
         document: The document of pypdfium2; a damaged or cyclic outline is read as far as it goes.
         note_cut: Told the page from which on bookmarks are left out, and why.
     """
-    found: list[Bookmark] = []
+    bookmarks: list[Bookmark] = []
     try:
         for number, entry in enumerate(document.get_toc(max_depth=current_limits().nesting_depth)):
             if number >= _BOOKMARKS:
                 message = f"more than {_BOOKMARKS} bookmarks up to here, the limit; the rest are left out"
-                note_cut(found[-1].page_number if found else 1, message)
+                note_cut(bookmarks[-1].page_number if bookmarks else 1, message)
                 break
             title = sensible_title(entry.get_title())
             target = entry.get_dest()
             index = target.get_index() if target else None
             if title and index is not None and 0 <= index < len(document):
-                found.append(Bookmark(entry.level + 1, title, index + 1, _target_top(document, target, index)))
+                bookmarks.append(Bookmark(entry.level + 1, title, index + 1, _target_top(document, target, index)))
     except (PdfiumError, ValueError, UnicodeError, RecursionError):
-        return found
-    return found
+        return bookmarks
+    return bookmarks
 
 
 def _target_top(document: Any, target: Any, index: int) -> float | None:

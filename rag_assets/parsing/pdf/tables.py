@@ -46,9 +46,9 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
         The tables from the top, and the runs that stand in none.
     """
     tables = []
-    for ruled in (part for grid in grids for part in _without_title(grid)):
-        rooms, outside = _into_rooms(runs, ruled)
-        grid, open_rooms = _open_columns(ruled, rooms)
+    for ruled_grid in (part for grid in grids for part in _without_title(grid)):
+        rooms, outside = _into_rooms(runs, ruled_grid)
+        grid, open_rooms = _open_columns(ruled_grid, rooms)
         if open_rooms:
             rooms, outside = _into_rooms(runs, grid, open_rooms)
         for frame in grid.frames:
@@ -63,10 +63,10 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
 
 def _is_filled(grid: Grid, rooms: Collection[int]) -> bool:
     """Whether enough cells hold text, of all or, as in an account of many columns, two that begin in most rows."""
-    begun = (set(row).difference(above) for above, row in pairwise(((), *grid.rooms)))
-    paired = sum(len(own.intersection(rooms)) > 1 for own in begun)
+    new_rooms = (set(row).difference(above) for above, row in pairwise(((), *grid.rooms)))
+    paired_count = sum(len(row_rooms.intersection(rooms)) > 1 for row_rooms in new_rooms)
     cells = {room for row in grid.rooms for room in row}
-    return len(rooms) >= max(2, _FILLED_SHARE * len(cells)) or paired >= _PAIRED_SHARE * len(grid.rooms)
+    return len(rooms) >= max(2, _FILLED_SHARE * len(cells)) or paired_count >= _PAIRED_SHARE * len(grid.rooms)
 
 
 def _without_title(grid: Grid) -> list[Grid]:
@@ -89,9 +89,11 @@ def _without_title(grid: Grid) -> list[Grid]:
     return [grid]
 
 
-def _apart(grid: Grid, edges: frozenset[int], others: frozenset[int]) -> bool:
+def _apart(grid: Grid, edges: frozenset[int], other_edges: frozenset[int]) -> bool:
     """Whether one of some edges of columns is near none of others."""
-    return any(all(abs(grid.xs[edge] - grid.xs[other]) > _EDGE_TOLERANCE for other in others) for edge in edges)
+    return any(
+        all(abs(grid.xs[edge] - grid.xs[other_edge]) > _EDGE_TOLERANCE for other_edge in other_edges) for edge in edges
+    )
 
 
 def _into_rooms(
@@ -133,16 +135,16 @@ def _open_columns(grid: Grid, rooms: dict[int, list[Run]]) -> tuple[Grid, frozen
     first = fresh
     frames = set(grid.frames)
     for room, runs in rooms.items():
-        columns = sorted({column for row in grid.rooms for column, other in enumerate(row) if other == room})
+        columns = sorted({column for row in grid.rooms for column, cell in enumerate(row) if cell == room})
         if len(columns) == len(grid.xs) - 1 and len({round(run.top) for run in runs}) > _FRAME_LINES:
             frames.add(room)
         inner = [grid.xs[column] for column in columns[1:]]
-        crossing = sum(any(run.left + 2 < x < run.right - 2 for x in inner) for run in runs)
-        if not inner or crossing > _CROSSING_SHARE * len(runs):
+        crossing_count = sum(any(run.left + 2 < x < run.right - 2 for x in inner) for run in runs)
+        if not inner or crossing_count > _CROSSING_SHARE * len(runs):
             continue
-        used = {bisect_right(inner, run.left + 1) for run in runs}
+        used_columns = {bisect_right(inner, run.left + 1) for run in runs}
         is_heading = room in grid.rooms[0] and len(list(lines_of(runs))) == 1
-        if len(used) < (len(columns) if is_heading else max(2, _OPEN_SHARE * len(columns))):
+        if len(used_columns) < (len(columns) if is_heading else max(2, _OPEN_SHARE * len(columns))):
             continue
         if is_heading and all(len(run.text.strip()) == 1 for run in runs):
             continue  # one word with room between its letters
@@ -152,8 +154,8 @@ def _open_columns(grid: Grid, rooms: dict[int, list[Run]]) -> tuple[Grid, frozen
                 if row[column] == room:
                     row[column] = fresh + column - columns[0]
         fresh += columns[-1] - columns[0] + 1
-    parted = Grid(grid.xs, grid.ys, tuple(map(tuple, cells)), frozenset(frames))
-    return parted, frozenset(range(first, fresh))
+    parted_grid = Grid(grid.xs, grid.ys, tuple(map(tuple, cells)), frozenset(frames))
+    return parted_grid, frozenset(range(first, fresh))
 
 
 def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
@@ -165,48 +167,50 @@ def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
 
 
 def _table(
-    grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]
+    grid: Grid, rooms: dict[int, list[Run]], filled_areas: Sequence[Box], open_rooms: frozenset[int]
 ) -> PageTable | None:
     lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
     widths = widths_of(grid)
-    texts = {room: cell_text(own, widths[room]).replace("\u00ad", "-") for room, own in lines.items()}
+    texts = {room: cell_text(room_lines, widths[room]).replace("\u00ad", "-") for room, room_lines in lines.items()}
     cells: list[list[str]] = []
-    shown: list[list[str]] = []
+    shown_rows: list[list[str]] = []
     boxes: list[Box] = []
     ids: list[tuple[int, ...]] = []
-    seen: set[int] = set()
+    seen_rooms: set[int] = set()
     for band in bands_of(grid):
-        split = split_band(grid, band, lines, widths, open_rooms)
-        for box, row, row_shown in split:
+        split_rows = split_band(grid, band, lines, widths, open_rooms)
+        for box, row, row_shown in split_rows:
             cells.append(row)
-            shown.append(row_shown)
+            shown_rows.append(row_shown)
             ids.append((-1,) * len(row))
             boxes.append(box)
-        for number in () if split else band:
-            here = grid.rooms[number]
-            cells.append([texts.get(room, "") for room in here])
-            once = enumerate(here)
-            shown.append(
-                ["" if room in seen or room in here[:column] else texts.get(room, "") for column, room in once]
+        for number in () if split_rows else band:
+            row_rooms = grid.rooms[number]
+            cells.append([texts.get(room, "") for room in row_rooms])
+            shown_rows.append(
+                [
+                    "" if room in seen_rooms or room in row_rooms[:column] else texts.get(room, "")
+                    for column, room in enumerate(row_rooms)
+                ]
             )
-            seen.update(here)
-            ids.append(here)
+            seen_rooms.update(row_rooms)
+            ids.append(row_rooms)
             boxes.append((grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1]))
-    filled_rows = [index for index, row in enumerate(shown) if any(row) or len(set(cells[index])) > 1]
-    columns = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in shown)]
+    filled_rows = [index for index, row in enumerate(shown_rows) if any(row) or len(set(cells[index])) > 1]
+    columns = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in shown_rows)]
     if len(filled_rows) < 2 or len(columns) < 2:
         return None
     rows = [[cells[index][column] for column in columns] for index in filled_rows]
     bold = [_is_bold(lines, ids[index]) for index in filled_rows]
-    shaded = [_is_shaded(boxes[index], filled) for index in filled_rows]
+    shaded = [_is_shaded(boxes[index], filled_areas) for index in filled_rows]
     # What all rows share sets none apart; of two rows of two cells, one that looks otherwise may be either.
     marks = [marks for marks in (bold, shaded) if not all(marks) or len(rows) * len(columns) <= _FEW_CELLS]
-    marked = [any(own) for own in zip(*marks, strict=True)] or [False] * len(rows)
+    marked = [any(row_marks) for row_marks in zip(*marks, strict=True)] or [False] * len(rows)
     if not any(marked):
         marked[0] = _is_centred(grid, lines, [ids[index] for index in filled_rows])
     return PageTable(
         tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, filled_rows, strict=True)),
-        tuple(row_text([shown[index][column] for column in columns]) for index in filled_rows),
+        tuple(row_text([shown_rows[index][column] for column in columns]) for index in filled_rows),
         count_headers(rows, marked, [tuple(ids[index][column] for column in columns) for index in filled_rows]),
         (*(grid.xs[column] for column in columns), grid.xs[-1]),
         grid.box,
@@ -224,11 +228,11 @@ def _is_bold(lines: dict[int, list[Line]], rooms: Iterable[int]) -> bool:
     return bool(texts) and all(line.is_bold for line in texts)
 
 
-def _is_shaded(row: Box, filled: Sequence[Box]) -> bool:
+def _is_shaded(row: Box, filled_areas: Sequence[Box]) -> bool:
     """Whether most of a row's width is filled with a colour."""
     middle = (row[1] + row[3]) / 2
     width = sum(
-        max(0.0, min(row[2], area[2]) - max(row[0], area[0])) for area in filled if area[1] <= middle <= area[3]
+        max(0.0, min(row[2], area[2]) - max(row[0], area[0])) for area in filled_areas if area[1] <= middle <= area[3]
     )
     return width > 0.6 * (row[2] - row[0])
 
@@ -237,13 +241,17 @@ def _is_centred(grid: Grid, lines: dict[int, list[Line]], rows: Sequence[tuple[i
     """Whether the cells of the first row are centred, above a column at least whose others begin at its left edge."""
     stands_out = False
     for column, room in enumerate(rows[0]):
-        own = lines.get(room, [])
+        room_lines = lines.get(room, [])
         left, right = grid.xs[column], grid.xs[column + 1]
-        if rows[0].count(room) > 1 or any(abs(line.box[0] - left - right + line.box[2]) > line.size for line in own):
+        if rows[0].count(room) > 1 or any(
+            abs(line.box[0] - left - right + line.box[2]) > line.size for line in room_lines
+        ):
             return False
         begins = [lines[row[column]][0].box[0] for row in rows[1:] if lines.get(row[column])]
-        if own and len(begins) >= _CENTRED_CELLS:
-            near = sum(begin < own[0].box[0] - 2 * own[0].size and begin < min(begins) + 2 for begin in begins)
+        if room_lines and len(begins) >= _CENTRED_CELLS:
+            near = sum(
+                begin < room_lines[0].box[0] - 2 * room_lines[0].size and begin < min(begins) + 2 for begin in begins
+            )
             stands_out |= near >= _FIGURE_SHARE * len(begins)
     return stands_out
 
@@ -277,14 +285,16 @@ def _count_names(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: S
     column. A cell that spans rows or columns takes the rows along that it reaches over.
     """
     count = 0
-    leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
+    leading_count = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
     numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
-    if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
+    if 0 < leading_count < len(rows) and leading_count <= _HEADER_ROWS:
         full = list(map(_is_full, rows, rooms or [()] * len(rows)))
-        is_account = sum(map(_has_numbers, rows[leading:])) * 2 > len(rows) - leading
-        names = [is_account and own and not any(map(is_number, row)) for own, row in zip(full, rows, strict=True)]
-        ends = (n for n in range(1, leading) if (full[n - 1] and not names[n]) or _is_listed(rows[n]))
-        count = next(ends, leading)
+        is_account = sum(map(_has_numbers, rows[leading_count:])) * 2 > len(rows) - leading_count
+        names = [
+            is_account and is_full and not any(map(is_number, row)) for is_full, row in zip(full, rows, strict=True)
+        ]
+        ends = (n for n in range(1, leading_count) if (full[n - 1] and not names[n]) or _is_listed(rows[n]))
+        count = next(ends, leading_count)
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
         full = list(map(_is_full, rows[:numeric], rooms or [()] * len(rows)))
         count = next((number for number, is_full in enumerate(full, 1) if is_full), numeric)
@@ -298,7 +308,7 @@ def _count_names(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: S
         last = rooms[count - 1]
         reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
         reaches |= last[0] == rooms[count][0] >= 0 and all(marked[: count + 1]) and not all(marked[: count + 2])
-        groups = count == 1 and leading <= count and _is_parted(last, *rows[:2])
+        groups = count == 1 and leading_count <= count and _is_parted(last, *rows[:2])
         if not (reaches or groups) or (_holds_values(rows[count]) and not _names_amounts(rows[count:])):
             break
         count += 1
@@ -307,11 +317,11 @@ def _count_names(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: S
 
 def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is full, its corner aside where rows below have names there, and unlike those below it."""
-    first, *others = rows
-    named = len(others) > 1 and sum(bool(row[0]) for row in others) * 2 > len(others)
-    if not (all(first[1:]) and (first[0] or (named and _is_full(first[1:])))) or _has_numbers(first):
+    first, *rest = rows
+    is_named = len(rest) > 1 and sum(bool(row[0]) for row in rest) * 2 > len(rest)
+    if not (all(first[1:]) and (first[0] or (is_named and _is_full(first[1:])))) or _has_numbers(first):
         return False
-    return not any(is_number(cell) and any(is_number(row[n]) for row in others) for n, cell in enumerate(first))
+    return not any(is_number(cell) and any(is_number(row[n]) for row in rest) for n, cell in enumerate(first))
 
 
 def _is_parted(rooms: tuple[int, ...], names: Sequence[str], below: Sequence[str]) -> bool:
@@ -322,11 +332,11 @@ def _is_parted(rooms: tuple[int, ...], names: Sequence[str], below: Sequence[str
         names: Their texts.
         below: Texts of the next row.
     """
-    parted: dict[int, set[str]] = {}
+    texts_by_room: dict[int, set[str]] = {}
     for room, name, text in zip(rooms, names, below, strict=True):
         if room >= 0 and name and text:
-            parted.setdefault(room, set()).add(text)
-    return any(len(texts) > 1 for texts in parted.values())
+            texts_by_room.setdefault(room, set()).add(text)
+    return any(len(texts) > 1 for texts in texts_by_room.values())
 
 
 def _has_numbers(row: Sequence[str]) -> bool:
@@ -337,9 +347,9 @@ def _has_numbers(row: Sequence[str]) -> bool:
 
 def _names_periods(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names years, months or the like above rows of figures."""
-    first, *others = rows
+    first, *rest = rows
     periods = sum(COUNTED.fullmatch(cell) is not None for cell in first[1:])
-    if is_number(first[0]) or periods < min(2, len(first) - 1) or sum(map(_has_numbers, others)) * 2 < len(others):
+    if is_number(first[0]) or periods < min(2, len(first) - 1) or sum(map(_has_numbers, rest)) * 2 < len(rest):
         return False
     return all(COUNTED.fullmatch(cell) or not is_number(cell) for cell in first[1:])
 
@@ -361,13 +371,13 @@ def _holds_values(row: Sequence[str]) -> bool:
 
 def _names_amounts(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all figures of the first row are amounts of one unit, as 1,000円 and 2,000円, which none below has."""
-    first, *others = rows
+    first, *rest = rows
     figures = [column for column, cell in enumerate(first) if is_number(cell)]
     amounts = [match for column in figures if (match := _AMOUNT.fullmatch(first[column]))]
     units = {match["unit"] for match in amounts}
     if len(amounts) < len(figures) or len({match[0] for match in amounts}) < _FEWEST_AMOUNTS or len(units) > 1:
         return False
-    below = [row[column] for row in others for column in figures if row[column]]
+    below = [row[column] for row in rest for column in figures if row[column]]
     return sum(map(is_number, below)) * 2 > len(below) and not any(cell.endswith(tuple(units)) for cell in below)
 
 
@@ -379,8 +389,8 @@ def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:
     """Columns that hold figures in practically every row below the first."""
     if len(rows) < _HEADER_ROWS:
         return []
-    needed = _FIGURE_SHARE * (len(rows) - 1)
-    return [n for n in range(len(rows[0])) if sum(is_number(row[n]) for row in rows[1:]) >= needed]
+    least = _FIGURE_SHARE * (len(rows) - 1)
+    return [n for n in range(len(rows[0])) if sum(is_number(row[n]) for row in rows[1:]) >= least]
 
 
 def _is_label_row(row: Sequence[str]) -> bool:

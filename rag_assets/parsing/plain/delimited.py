@@ -60,13 +60,13 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
     """
     text = decode_text(data)
     preferred = "\t" if document_format is DocumentFormat.TSV else ","
-    stated = _STATED_DELIMITER.match(text)
-    text = text[stated.end() :] if stated else text
-    delimiter = stated[1] if stated else _find_delimiter(text, preferred)
+    match = _STATED_DELIMITER.match(text)
+    text = text[match.end() :] if match else text
+    delimiter = match[1] if match else _find_delimiter(text, preferred)
     records, open_quotes = _read_records(text, delimiter, maximum_cells)
     del text
     page = Page(1, PageKind.BODY, tuple(_table_blocks(records, maximum_cells)))
-    failures = _open_quotes([line + bool(stated) for line in open_quotes])
+    failures = _open_quotes([line + bool(match) for line in open_quotes])
     return ParsedDocument(document_format.value, None, (page,), failures)
 
 
@@ -90,11 +90,11 @@ def _read_records(text: str, delimiter: str, maximum_cells: int) -> tuple[list[R
     records: list[Record] = []
     open_quotes: list[int] = []
     cells = 0
-    shared: dict[str, str] = {}
+    values: dict[str, str] = {}
     csv.field_size_limit(max(len(text) + 1, 1 << 17))
     for number, record in enumerate(_records(text, delimiter, open_quotes), start=1):
         if any(value.strip() for value in record):
-            records.append((number, [_share(clean(value), shared) for value in record]))
+            records.append((number, [_share(clean(value), values) for value in record]))
             cells += len(record)
         if cells > maximum_cells:
             raise ParseError(FailureCause.TOO_LARGE, f"more than {maximum_cells} cells")
@@ -146,13 +146,13 @@ def _records(text: str, delimiter: str, open_quotes: list[int]) -> Iterator[list
     lines = _Lines(text)
     skips_spaces = delimiter != "\t"
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=skips_spaces, strict=True)
-    width, read_again = 0, 0
+    width, reread_count = 0, 0
     widths: Counter[int] = Counter()
     while lines.offset < len(text):
         offset, number = lines.offset, lines.number
-        record = _next(reader) if read_again < _LINES_READ_AGAIN else None
+        record = _next(reader) if reread_count < _LINES_READ_AGAIN else None
         if record is None or _holds_records(record, text[offset : lines.offset], delimiter, width):
-            read_again += lines.number - number
+            reread_count += lines.number - number
             lines.offset, lines.number = offset, number
             record, is_open = _split(next(lines), delimiter, skips_spaces=skips_spaces)
             if is_open:
@@ -177,8 +177,10 @@ def _holds_records(record: list[str], source: str, delimiter: str, width: int) -
     count = source.count("\n", 0, -1) + 1
     if count == 1 or width < 2:
         return False
-    whole = sum(line.count(delimiter) == width - 1 for line in source.splitlines())
-    return whole >= count * _RECORD_SHARE if count >= _MANY_LINES else len(record) != width and whole == count
+    whole_count = sum(line.count(delimiter) == width - 1 for line in source.splitlines())
+    return (
+        whole_count >= count * _RECORD_SHARE if count >= _MANY_LINES else len(record) != width and whole_count == count
+    )
 
 
 def _split(line: str, delimiter: str, *, skips_spaces: bool) -> tuple[list[str], bool]:
@@ -189,20 +191,20 @@ def _split(line: str, delimiter: str, *, skips_spaces: bool) -> tuple[list[str],
         if skips_spaces:
             while line.startswith(" ", position):
                 position += 1
-        quoted = _QUOTED.match(line, position)
-        is_open = is_open or (quoted is None and line.startswith('"', position))
-        begin = quoted.end() if quoted else position
+        quotation = _QUOTED.match(line, position)
+        is_open = is_open or (quotation is None and line.startswith('"', position))
+        begin = quotation.end() if quotation else position
         end = line.find(delimiter, begin)
         rest = line[begin:] if end == -1 else line[begin:end]
-        fields.append(quoted[1].replace('""', '"') + rest if quoted else rest)
+        fields.append(quotation[1].replace('""', '"') + rest if quotation else rest)
         if end == -1:
             return fields, is_open
         position = end + 1
 
 
-def _share(value: str, shared: dict[str, str]) -> str:
+def _share(value: str, values: dict[str, str]) -> str:
     """One object for values that recur, as those of most columns do."""
-    return shared.setdefault(value, value) if len(shared) < _SHARED_VALUES else shared.get(value, value)
+    return values.setdefault(value, value) if len(values) < _SHARED_VALUES else values.get(value, value)
 
 
 def _table_blocks(records: Sequence[Record], maximum_cells: int) -> list[Block]:
@@ -240,12 +242,12 @@ def _parts(records: Sequence[Record]) -> Iterator[tuple[Sequence[Record], Sequen
     for gap, end in pairwise([*gaps, len(records)]):
         section = records[gap:end]
         offset = _table_start(section)
-        own = _typical_width(section[offset:])
-        if end - gap - offset < 2 or own == typical or not (own > 1 and _is_header(section, offset, own)):
+        width = _typical_width(section[offset:])
+        if end - gap - offset < 2 or width == typical or not (width > 1 and _is_header(section, offset, width)):
             continue
         table_end = _end_without_lines(records, begin, gap, typical)
         yield lines, records[begin:table_end]
-        lines, begin, typical = records[table_end : gap + offset], gap + offset, own
+        lines, begin, typical = records[table_end : gap + offset], gap + offset, width
     table_end = _end_without_lines(records, begin, len(records), typical)
     yield lines, records[begin:table_end]
     if table_end < len(records):
@@ -254,18 +256,18 @@ def _parts(records: Sequence[Record]) -> Iterator[tuple[Sequence[Record], Sequen
 
 def _start_behind_gap(records: Sequence[Record], gaps: Sequence[int]) -> int:
     """Position of a header that an empty line parts from narrower lines of different widths above it; 0 for none."""
-    start = next((gap for gap in gaps if _filled(records[gap][1]) > 1), 0)
+    start = next((gap for gap in gaps if _filled_count(records[gap][1]) > 1), 0)
     if not 0 < start <= _LINES_ABOVE or start + 1 >= len(records):
         return 0
-    filled, widths = _filled(records[start][1]), [_filled(cells) for _, cells in records[:start]]
-    are_lines = max(widths) < filled and (widths[0] == 1 or len(set(widths)) > 1)
-    return start if are_lines and _is_header(records, start, filled) else 0
+    width, widths = _filled_count(records[start][1]), [_filled_count(cells) for _, cells in records[:start]]
+    are_lines = max(widths) < width and (widths[0] == 1 or len(set(widths)) > 1)
+    return start if are_lines and _is_header(records, start, width) else 0
 
 
 def _end_without_lines(records: Sequence[Record], begin: int, end: int, typical: int) -> int:
     """End of a table of several columns without the lines of one field below it, which an empty line parts from it."""
     place = end
-    while typical > 2 and place > begin and _filled(records[place - 1][1]) == 1:
+    while typical > 2 and place > begin and _filled_count(records[place - 1][1]) == 1:
         place -= 1
         if records[place][0] > records[place - 1][0] + 1 and place > begin:
             end = place
@@ -276,14 +278,14 @@ def _table_start(records: Sequence[Record]) -> int:
     """Position of the first record of the table: lines above it fill at most half of its columns."""
     typical = _typical_width(records)
     for place, (_, cells) in enumerate(records[: _LINES_ABOVE + 1]):
-        if _filled(cells) < 2 or _filled(cells) * 2 <= typical:
+        if _filled_count(cells) < 2 or _filled_count(cells) * 2 <= typical:
             continue
         if _are_names(records, place):
             return place
-        if any(_filled(above) != 1 for _, above in records[:place]):
+        if any(_filled_count(above) != 1 for _, above in records[:place]):
             return 0
         below = place + 1
-        has_header_below = _filled(cells) == 2 < typical and place > 0 and below < len(records)
+        has_header_below = _filled_count(cells) == 2 < typical and place > 0 and below < len(records)
         return below if has_header_below and _is_header(records, below, typical) else place
     return 0
 
@@ -297,7 +299,7 @@ def _typical_width(records: Sequence[Record]) -> int:
     return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
-def _filled(cells: Sequence[str]) -> int:
+def _filled_count(cells: Sequence[str]) -> int:
     return sum(map(bool, cells))
 
 
@@ -307,10 +309,10 @@ def _extent(cells: Sequence[str]) -> int:
 
 def _line_blocks(lines: Sequence[Record], sections: Sections, *, above: bool) -> Iterator[Block]:
     for place, (number, cells) in enumerate(lines):
-        filled = [cell for cell in cells if cell]
-        text = f"{filled[0].rstrip(':：')}: {filled[1]}" if len(filled) == 2 else " | ".join(filled)
+        texts = [cell for cell in cells if cell]
+        text = f"{texts[0].rstrip(':：')}: {texts[1]}" if len(texts) == 2 else " | ".join(texts)
         cell_range = format_range(number, 1, number, max(1, _extent(cells)))
-        is_first_alone = place == 0 and above and len(filled) == 1
+        is_first_alone = place == 0 and above and len(texts) == 1
         if is_first_alone and len(text) <= _TITLE_CHARS and not _NO_TITLE.search(text):
             yield Block(BlockKind.HEADING, text, sections.enter(1, text), cell_range=cell_range)
         else:
@@ -326,21 +328,21 @@ def _blocks(records: Sequence[Record], width: int, section: tuple[str, ...]) -> 
     header, body = rows[:header_row_count], rows[header_row_count:]
     for start in range(0, max(len(body), 1), ROWS_PER_BLOCK):
         part = body[start : start + ROWS_PER_BLOCK]
-        if shown := [*header, *part]:
-            covered = (header if start == 0 else []) + part
-            cell_range = cover([row.cell_range or "" for row in (covered[0], covered[-1])])
-            yield table_block(shown, header_row_count, section, cell_range=cell_range)
+        if table_rows := [*header, *part]:
+            covered_rows = (header if start == 0 else []) + part
+            cell_range = cover([row.cell_range or "" for row in (covered_rows[0], covered_rows[-1])])
+            yield table_block(table_rows, header_row_count, section, cell_range=cell_range)
 
 
 def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:
     """Whether a row names the columns: no empty cell but for a first one and those behind all, no value, no repeat."""
     cells = records[place][1]
-    named = cells[: _extent(cells)]
-    if len(named) > 2 and not named[0]:
-        named = named[1:]
-    if len(named) * 2 <= typical or not all(named) or not _are_names(records, place):
+    names = cells[: _extent(cells)]
+    if len(names) > 2 and not names[0]:
+        names = names[1:]
+    if len(names) * 2 <= typical or not all(names) or not _are_names(records, place):
         return False
-    return len(set(named)) == len(named)
+    return len(set(names)) == len(names)
 
 
 def _are_names(records: Sequence[Record], place: int) -> bool:

@@ -95,8 +95,8 @@ def decode_stated(data: bytes, charset: str) -> str | None:
     except (LookupError, UnicodeError, ValueError):
         return None
     damage = text.count("\ufffd")
-    read = sum(character > "\x7f" for character in text) - damage if damage else 0
-    return None if damage * _READ_FOR_EACH_DAMAGE > read else _line_ends(text)
+    read_count = sum(character > "\x7f" for character in text) - damage if damage else 0
+    return None if damage * _READ_FOR_EACH_DAMAGE > read_count else _line_ends(text)
 
 
 def _line_ends(text: str) -> str:
@@ -147,11 +147,11 @@ def _decode_pairs(data: bytes, escape: bytes) -> str:
     pairs = [(data[index], data[index + 1]) for index in range(0, len(data) - 1, 2)]
     if escape == b"$(D":
         return b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs).decode("euc_jp", "replace")
-    moved = bytearray()
+    shifted_bytes = bytearray()
     for row, cell in pairs:
-        moved.append(((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF)
-        moved.append(cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF)
-    return moved.decode("cp932", "replace")
+        shifted_bytes.append(((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF)
+        shifted_bytes.append(cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF)
+    return shifted_bytes.decode("cp932", "replace")
 
 
 def _guess_legacy(data: bytes) -> str:
@@ -232,10 +232,10 @@ def text_blocks(text: str, sections: Sections) -> Iterator[Block]:
 def _paragraphs(text: str) -> Iterator[list[str]]:
     lines: list[str] = []
     for line in text.split("\n"):
-        stripped = clean(line)
-        if stripped:
-            lines.append(stripped)
-            if len(lines) == 2 and _UNDERLINE.match(stripped):
+        clean_line = clean(line)
+        if clean_line:
+            lines.append(clean_line)
+            if len(lines) == 2 and _UNDERLINE.match(clean_line):
                 yield lines
                 lines = []
         elif lines:
@@ -246,7 +246,7 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def _columns(line: str) -> int:
-    return len(line) if line.isascii() else sum(1 + (unicodedata.east_asian_width(each) in "WFA") for each in line)
+    return len(line) if line.isascii() else sum(1 + (unicodedata.east_asian_width(sign) in "WFA") for sign in line)
 
 
 def _full_columns(paragraphs: Sequence[Sequence[str]]) -> int:
@@ -255,8 +255,8 @@ def _full_columns(paragraphs: Sequence[Sequence[str]]) -> int:
         width for lines in paragraphs if len(lines) > 1 for line in lines if (width := _columns(line)) >= _LEAST_COLUMNS
     ]
     counts = Counter(widths)
-    near = {width: sum(counts[each] for each in range(int(_FULL * width), width + 1)) for width in _WRAPPED_COLUMNS}
-    width = max(near, key=lambda each: (near[each], -each))
+    near = {width: sum(counts[size] for size in range(int(_FULL * width), width + 1)) for width in _WRAPPED_COLUMNS}
+    width = max(near, key=lambda candidate: (near[candidate], -candidate))
     is_wrapped = near[width] >= max(_LEAST_FULL_LINES, _LEAST_FULL_SHARE * len(widths))
     return int(_FULL * width) if is_wrapped else sys.maxsize
 

@@ -103,8 +103,8 @@ def split_bands(bands: list[Band]) -> list[list[Band]]:
         again = _is_lone(bands[index]) and _is_lone(bands[0]) and bands[index].texts == bands[0].texts
         begins = again or _begins_table(bands, index, parts[-1]) or _names_other_columns(bands, index, parts[-1])
         if begins and not _are_titles(parts[-1], bands[index]):
-            titled = not again and len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(bands[index].texts) > 1
-            parts.append([parts[-1].pop()] if titled else [])
+            is_titled = not again and len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(bands[index].texts) > 1
+            parts.append([parts[-1].pop()] if is_titled else [])
         parts[-1].append(bands[index])
     return parts
 
@@ -182,12 +182,12 @@ def _breaks_numbers(band: Band, above: Band, below: Band) -> bool:
 
 def _has_other_columns(band: Band, part: Sequence[Band], below: Sequence[Band]) -> bool:
     """Whether a row has a column right of all above, or lacks the last one, as do all rows below."""
-    own = {box.area.left for box in band.text_boxes}
+    lefts = {box.area.left for box in band.text_boxes}
     above = {box.area.left for row in part for box in row.text_boxes}
     after = {box.area.left for row in below for box in row.text_boxes}
-    if max(own) > max(above):
-        return len(own & above) > 1 and max(own) in after
-    return max(own) < max(above) and own <= above and max(after) <= max(own)
+    if max(lefts) > max(above):
+        return len(lefts & above) > 1 and max(lefts) in after
+    return max(lefts) < max(above) and lefts <= above and max(after) <= max(lefts)
 
 
 def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:

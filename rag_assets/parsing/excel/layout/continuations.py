@@ -72,7 +72,7 @@ def join_continuations(blocks: Iterable[Block], cells: SheetCells) -> list[Block
     lines: dict[int, int] = {}  # first column of what is no table, by its row
     for area in (block_area(block) for block in blocks if block.kind is not BlockKind.TABLE):
         lines[area.top] = min(area.left, lines.get(area.top, area.left))
-    joined: list[Block | _Table] = []
+    entries: list[Block | _Table] = []
     above: dict[int, list[_Table]] = {}  # by the row below tables with names, from the left
     for block in sorted(blocks, key=block_area):
         area = block_area(block)
@@ -85,12 +85,12 @@ def join_continuations(blocks: Iterable[Block], cells: SheetCells) -> list[Block
             table.take(block, places)
         elif block.kind is BlockKind.TABLE and block.header_row_count:
             table = _Table(block, area, _lefts(block, sheet), list(block.rows), [block.text])
-            joined.append(table)
+            entries.append(table)
         else:
-            joined.append(block)
+            entries.append(block)
             continue
         insort(above.setdefault(table.area.bottom + 1, []), table, key=lambda table: table.area.left)
-    return [entry if isinstance(entry, Block) else entry.whole for entry in joined]
+    return [entry if isinstance(entry, Block) else entry.whole for entry in entries]
 
 
 def _places(table: _Table, below: Block, sheet: _Sheet) -> list[int]:
@@ -117,10 +117,12 @@ def _names_columns(below: Block, table: _Table, sheet: _Sheet) -> bool:
     texts = [text for text in below.rows[0].cells if text]
     if sum(map(is_attribute, texts)) >= _HALF * len(texts):
         return True
-    look, own = _look(table.block, sheet), _look(below, sheet)
+    look, look_below = _look(table.block, sheet), _look(below, sheet)
     if not look or not below.header_row_count:
-        return own == look if look else below.header_row_count > 0
-    return bool(own) or any(map(_names_figures, zip(*(row.cells for row in below.rows[:_LOOKED_AT_ROWS]), strict=True)))
+        return look_below == look if look else below.header_row_count > 0
+    return bool(look_below) or any(
+        map(_names_figures, zip(*(row.cells for row in below.rows[:_LOOKED_AT_ROWS]), strict=True))
+    )
 
 
 def _names_figures(column: Sequence[str]) -> bool:
@@ -143,11 +145,11 @@ def _is_alike(table: _Table, below: Block, places: Sequence[int]) -> bool:
     """
     first = max(table.block.header_row_count, len(table.rows) - _LOOKED_AT_ROWS)
     above = dict(_kinds(table.rows[first:], range(len(table.lefts))))
-    own = dict(_kinds(below.rows[:_LOOKED_AT_ROWS], places))
-    alike = sum(not kinds.isdisjoint(above.get(place, kinds)) for place, kinds in own.items())
-    if not above or alike < _MOST * len(own):
+    kinds_below = dict(_kinds(below.rows[:_LOOKED_AT_ROWS], places))
+    alike = sum(not kinds.isdisjoint(above.get(place, kinds)) for place, kinds in kinds_below.items())
+    if not above or alike < _MOST * len(kinds_below):
         return False
-    if any(above.get(place, set()) & kinds - {Kind.WORDS, Kind.SENTENCE} for place, kinds in own.items()):
+    if any(above.get(place, set()) & kinds - {Kind.WORDS, Kind.SENTENCE} for place, kinds in kinds_below.items()):
         return True
     values = {(place, row.cells[place]) for row in table.rows[first:] for place in places if row.cells[place]}
     rows = below.rows[:_LOOKED_AT_ROWS]

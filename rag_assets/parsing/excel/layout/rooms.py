@@ -110,12 +110,12 @@ def find_rooms(cells: SheetCells) -> Floor:
 
     Cost grows with the number of bordered cells, not with the extent of the sheet.
     """
-    bordered = {row: looks for row, looks in cells.looks.items() if any(look.bordered for look in looks.values())}
-    if not bordered:
+    bordered_rows = {row: looks for row, looks in cells.looks.items() if any(look.bordered for look in looks.values())}
+    if not bordered_rows:
         return Floor({}, {}, ())
-    first = min(min(looks) for looks in bordered.values()) - 1
-    last = max(max(looks) for looks in bordered.values()) + 1
-    lines = dict(_row_lines(cells, bordered))
+    first = min(min(looks) for looks in bordered_rows.values()) - 1
+    last = max(max(looks) for looks in bordered_rows.values()) + 1
+    lines = dict(_row_lines(cells, bordered_rows))
     sets = Sets()
     outside = sets.add()
     raw: dict[int, list[Run]] = {}
@@ -131,7 +131,7 @@ def find_rooms(cells: SheetCells) -> Floor:
             previous = [(first, last, outside)]
             _leave(raw, last_row, sets, outside, lines)
         _join(previous, runs, sorted(lines[row].top | (above.bottom if above else set())), sets, neighbours)
-        neighbours.update((one[2], other[2]) for one, other in pairwise(runs))
+        neighbours.update((left[2], right[2]) for left, right in pairwise(runs))
         raw[row] = previous = runs
         last_row = row
     _leave(raw, last_row, sets, outside, lines)
@@ -145,14 +145,14 @@ def _leave(raw: dict[int, list[Run]], row: int | None, sets: Sets, outside: int,
         _join(runs, [(runs[0][0], runs[-1][1], outside)], sorted(lines[row].bottom), sets, set())
 
 
-def _row_lines(cells: SheetCells, bordered: dict[int, dict[int, Look]]) -> Iterator[tuple[int, _RowLines]]:
+def _row_lines(cells: SheetCells, bordered_rows: dict[int, dict[int, Look]]) -> Iterator[tuple[int, _RowLines]]:
     merges: dict[int, list[Area]] = defaultdict(list)
-    rows = sorted(bordered)
+    rows = sorted(bordered_rows)
     for area in cells.merges:
         for row in rows[bisect_left(rows, area.top) : bisect_right(rows, area.bottom)]:
             merges[row].append(area)
     for row in rows:
-        looks = bordered[row]
+        looks = bordered_rows[row]
         covers: dict[int, Area] = {}
         lines = _RowLines(set(), set(), set())
         for area in merges.get(row, ()):
@@ -165,7 +165,7 @@ def _row_lines(cells: SheetCells, bordered: dict[int, dict[int, Look]]) -> Itera
                 look,
                 left=column == cover.left and (look.left or look.fill != looks.get(column - 1, PLAIN).fill),
                 right=column == cover.right and (look.right or (look.fill is not None and column + 1 not in looks)),
-                top=look.top or _changes_colour(look, bordered.get(row - 1, {}).get(column)),
+                top=look.top or _changes_colour(look, bordered_rows.get(row - 1, {}).get(column)),
             )
             _draw(lines, edge, cover, row, (column,))
         yield row, lines
@@ -195,14 +195,16 @@ def _cut(left: set[int], first: int, last: int, sets: Sets) -> list[Run]:
     return [(start, end - 1, sets.add()) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)]
 
 
-def _join(above: list[Run], below: list[Run], lined: list[int], sets: Sets, neighbours: set[tuple[int, int]]) -> None:
+def _join(
+    above: list[Run], below: list[Run], lined_columns: list[int], sets: Sets, neighbours: set[tuple[int, int]]
+) -> None:
     """Unite runs of two rows that no line parts all along; note those that a line parts."""
     upper = lower = 0
     while upper < len(above) and lower < len(below):
         start = max(above[upper][0], below[lower][0])
         end = min(above[upper][1], below[lower][1])
         if start <= end:
-            count = bisect_right(lined, end) - bisect_left(lined, start)
+            count = bisect_right(lined_columns, end) - bisect_left(lined_columns, start)
             if count < end - start + 1:
                 sets.union(above[upper][2], below[lower][2])
             else:
@@ -216,11 +218,11 @@ def _join(above: list[Run], below: list[Run], lined: list[int], sets: Sets, neig
 def _floor(
     cells: SheetCells, raw: dict[int, list[Run]], sets: Sets, outside: int, neighbours: set[tuple[int, int]]
 ) -> Floor:
-    runs = {row: [(start, end, sets.find(room)) for start, end, room in found] for row, found in raw.items()}
+    runs = {row: [(start, end, sets.find(room)) for start, end, room in row_runs] for row, row_runs in raw.items()}
     outside = sets.find(outside)
     extents: dict[int, list[int]] = {}
-    for row, found in runs.items():
-        for start, end, room in found:
+    for row, row_runs in runs.items():
+        for start, end, room in row_runs:
             if room == outside:
                 continue
             extent = extents.setdefault(room, [row, start, row, end, 0])
@@ -237,7 +239,7 @@ def _floor(
     rooms = {number: Room(room.area, room.cells, tuple(texts.get(number, ()))) for number, room in rooms.items()}
     frames = {number for number, room in rooms.items() if _is_frame(room, number, runs)}
     rooms = {number: room for number, room in rooms.items() if number not in frames}
-    pairs = {(sets.find(one), sets.find(other)) for one, other in neighbours}
+    pairs = {(sets.find(first), sets.find(second)) for first, second in neighbours}
     return Floor(rooms, runs, _tables(rooms, pairs))
 
 
@@ -259,12 +261,12 @@ def _tables(rooms: dict[int, Room], pairs: set[tuple[int, int]]) -> tuple[tuple[
     numbers = list(rooms)
     order = {number: index for index, number in enumerate(numbers)}
     sets = Sets(len(rooms))
-    for one, other in pairs:
-        if one in order and other in order:
-            sets.union(order[one], order[other])
+    for first, second in pairs:
+        if first in order and second in order:
+            sets.union(order[first], order[second])
     groups = ([numbers[index] for index in group] for group in sets.groups())
-    found = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups]
-    return tuple(sorted(found, key=lambda group: rooms[group[0]].area))
+    tables = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups]
+    return tuple(sorted(tables, key=lambda group: rooms[group[0]].area))
 
 
 def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
@@ -276,34 +278,34 @@ def with_missing_lines(rooms: Sequence[Room], texts: Texts) -> list[Room]:
     strips: dict[tuple[int, int], list[Room]] = {}
     for room in rooms:
         strips.setdefault((room.area.top, room.area.bottom), []).append(room)
-    ruled = []
+    ruled_rooms = []
     for strip in strips.values():
         rows = _rows_of_columns([room for room in strip if room.rectangular], texts)
-        counted = [] if rows else _counted_rows(strip, texts)
+        counted_rows = [] if rows else _counted_rows(strip, texts)
         for room in strip:
             heads = len(room.texts) == 1 and room.texts[0][0] in rows[:1]  # the name of a group of rows
-            ruled += [room] if heads else _parted(room, rows or counted)
-    tops = Counter(room.area.top for room in ruled)
-    left = min((room.area.left for room in ruled), default=0)
+            ruled_rooms += [room] if heads else _room_parts(room, rows or counted_rows)
+    tops = Counter(room.area.top for room in ruled_rooms)
+    left = min((room.area.left for room in ruled_rooms), default=0)
     beside = []
-    for room in ruled:
-        beside += _parted(room, _rows_beside(room, tops, texts, first=room.area.left == left))
+    for room in ruled_rooms:
+        beside += _room_parts(room, _rows_beside(room, tops, texts, first=room.area.left == left))
     lefts = Counter(room.area.left for room in beside)
     stacks: dict[tuple[int, int], list[Room]] = {}
     for room in beside:
         stacks.setdefault((room.area.left, room.area.right), []).append(room)
-    parted = []
+    parted_rooms = []
     for stack in stacks.values():
         columns = _columns_of_rows(stack, texts)
         for room in stack:
-            parted += _parted(room, columns or _columns_beside(room, lefts, texts), across=True)
-    return sorted(parted, key=lambda room: room.area)
+            parted_rooms += _room_parts(room, columns or _columns_beside(room, lefts, texts), across=True)
+    return sorted(parted_rooms, key=lambda room: room.area)
 
 
 def _counted_rows(rooms: Sequence[Room], texts: Texts) -> list[int]:
     """The rows that texts of one of several rooms side by side count, one in each row; none where they do not."""
     columns = [room for room in rooms if room.rectangular and len(room.texts) >= TEXT_AREA_TEXTS and len(rooms) > 1]
-    counts = (room for room in columns if is_count(_shown(room, texts)))
+    counts = (room for room in columns if is_count(_room_texts(room, texts)))
     rows = next(([row for row, _ in room.texts] for room in counts), [])
     return rows if len(set(rows)) == len(rows) else []
 
@@ -316,12 +318,12 @@ def _rows_of_columns(rooms: Sequence[Room], texts: Texts) -> list[int]:
     columns = {room: rows for room, rows in columns.items() if len(set(rows)) == len(rows)}
     if len(columns) < 2:
         return []
-    longest, other = sorted(map(set, columns.values()), key=len, reverse=True)[:2]
-    if len(longest & other) < _ALIGNED * len(longest):
+    longest, second = sorted(map(set, columns.values()), key=len, reverse=True)[:2]
+    if len(longest & second) < _ALIGNED * len(longest):
         return []
-    shown = [_shown(room, texts) for room in columns]
-    numbers = any(sum(map(is_number, column)) >= _VALUES * len(column) for column in shown)
-    short = median(len(text) for column in shown for text in column) <= _SHORT_CHARS
+    column_texts = [_room_texts(room, texts) for room in columns]
+    numbers = any(sum(map(is_number, column)) >= _VALUES * len(column) for column in column_texts)
+    short = median(len(text) for column in column_texts for text in column) <= _SHORT_CHARS
     if not numbers and (len(longest) < TEXT_AREA_TEXTS or not short):
         return []
     return sorted(set().union(*columns.values()))
@@ -334,55 +336,57 @@ def _rows_beside(room: Room, tops: Mapping[int, int], texts: Texts, *, first: bo
     rows = sorted({row for row, _ in room.texts})
     if len(rows) < 2 or not room.rectangular:
         return []
-    shown = _shown(room, texts)
-    if max(map(len, shown)) == 1 and any(map(str.isalpha, shown)):
+    room_texts = _room_texts(room, texts)
+    if max(map(len, room_texts)) == 1 and any(map(str.isalpha, room_texts)):
         return []  # of a text that is set downwards
-    if not all(map(is_number, shown)):
-        short = median(map(len, shown)) <= _VALUE_CHARS and not any(text.endswith(_NO_VALUE) for text in shown)
+    if not all(map(is_number, room_texts)):
+        short = median(map(len, room_texts)) <= _VALUE_CHARS and not any(
+            text.endswith(_NO_VALUE) for text in room_texts
+        )
         if first or len(rows) <= _LEAST_LINES or not short:
             return []
-    aligned = sum(tops.get(row, 0) > 1 for row in rows[1:])
-    return rows if aligned >= _ALIGNED * (len(rows) - 1) else []
+    aligned_count = sum(tops.get(row, 0) > 1 for row in rows[1:])
+    return rows if aligned_count >= _ALIGNED * (len(rows) - 1) else []
 
 
 def _columns_of_rows(rooms: Sequence[Room], texts: Texts) -> list[int]:
     """The columns of rooms above each other, each of one row, that have texts in the same columns; none of others."""
     rows = [{column for _, column in room.texts} for room in rooms if room.area.top == room.area.bottom and room.texts]
-    held = Counter(column for columns in rows for column in columns)
-    columns = sorted(column for column, count in held.items() if count * 2 > len(rows))
+    counts = Counter(column for columns in rows for column in columns)
+    columns = sorted(column for column, count in counts.items() if count * 2 > len(rows))
     if len(rows) < _LEAST_LINES or len(columns) < 2:
         return []
-    if any(_SIGNS.fullmatch(text) for room in rooms for text in _shown(room, texts)):
+    if any(_SIGNS.fullmatch(text) for room in rooms for text in _room_texts(room, texts)):
         return []
-    return columns if sum(held[column] for column in columns) >= _ALIGNED * held.total() else []
+    return columns if sum(counts[column] for column in columns) >= _ALIGNED * counts.total() else []
 
 
 def _columns_beside(room: Room, lefts: Mapping[int, int], texts: Texts) -> list[int]:
     """The columns of a row whose texts stand where others of its table begin that have lines."""
-    columns, shown = sorted({column for _, column in room.texts}), _shown(room, texts)
-    if len(columns) < 2 or room.area.top < room.area.bottom or any(map(_SIGNS.fullmatch, shown)):
+    columns, room_texts = sorted({column for _, column in room.texts}), _room_texts(room, texts)
+    if len(columns) < 2 or room.area.top < room.area.bottom or any(map(_SIGNS.fullmatch, room_texts)):
         return []
-    if any(":" in text or "：" in text for text in shown):
+    if any(":" in text or "：" in text for text in room_texts):
         return []  # labels with their values, which head the rows below
     return columns if all(lefts.get(column, 0) > 1 for column in columns[1:]) else []
 
 
-def _shown(room: Room, texts: Texts) -> list[str]:
+def _room_texts(room: Room, texts: Texts) -> list[str]:
     return [texts[row][column] for row, column in room.texts]
 
 
-def _parted(room: Room, begins: Sequence[int], *, across: bool = False) -> list[Room]:
+def _room_parts(room: Room, begins: Sequence[int], *, across: bool = False) -> list[Room]:
     """A room in parts that begin at some rows, or columns, but for the first part, which begins where the room does."""
     if not begins or not room.rectangular:
         return [room]
     top, left, bottom, right = room.area
     first, last = (left, right) if across else (top, bottom)
     ends = [*(place for place in begins[1:] if first < place <= last), last + 1]
-    held: dict[int, list[tuple[int, int]]] = {}
+    places: dict[int, list[tuple[int, int]]] = {}
     for place in room.texts:
-        held.setdefault(bisect_right(ends, place[across]), []).append(place)
+        places.setdefault(bisect_right(ends, place[across]), []).append(place)
     parts = []
     for index, (begin, end) in enumerate(pairwise([first, *ends])):
         area = Area(top, begin, bottom, end - 1) if across else Area(begin, left, end - 1, right)
-        parts.append(Room(area, area.cells, tuple(held.get(index, ()))))
+        parts.append(Room(area, area.cells, tuple(places.get(index, ()))))
     return parts

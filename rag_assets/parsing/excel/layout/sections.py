@@ -72,19 +72,19 @@ def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
     A heading does not stand above blocks that lie wholly to its left.
     """
-    ordered = _demote_contents(_attach_captions(_in_order(list(blocks))))
+    ordered_blocks = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
-    arranged = []
-    for block in ordered:
+    arranged_blocks = []
+    for block in ordered_blocks:
         area = block_area(block)
         heading = _Heading(*heading_level(block.text), area.left, block.text)
         if block.kind is BlockKind.HEADING:
             _close(stack, heading)
         section = tuple(entry.text for entry in stack if entry.left <= area.right)
-        arranged.append(replace(block, section=(*section, *block.section)))
+        arranged_blocks.append(replace(block, section=(*section, *block.section)))
         if block.kind is BlockKind.HEADING:
             stack.append(heading)
-    return tuple(_demote_empty(arranged))
+    return tuple(_demote_empty(arranged_blocks))
 
 
 def heading_level(text: str) -> tuple[str, int]:
@@ -116,13 +116,13 @@ def _close(stack: list[_Heading], heading: _Heading) -> None:
 
 def _demote_empty(blocks: list[Block]) -> list[Block]:
     """Make paragraphs of headings without a number that stand above nothing."""
-    demoted: list[Block] = []
+    demoted_blocks: list[Block] = []
     open_texts: set[str] = set()
     for block in reversed(blocks):
         empty = block.kind is BlockKind.HEADING and block.text not in open_texts and not _is_numbered(block)
-        demoted.append(replace(block, kind=BlockKind.PARAGRAPH) if empty else block)
+        demoted_blocks.append(replace(block, kind=BlockKind.PARAGRAPH) if empty else block)
         open_texts.update(block.section)
-    return demoted[::-1]
+    return demoted_blocks[::-1]
 
 
 def _in_order(blocks: list[Block]) -> list[Block]:
@@ -143,10 +143,10 @@ def _in_order(blocks: list[Block]) -> list[Block]:
 def _demote_contents(blocks: list[Block]) -> list[Block]:
     """Make list items of numbered headings that only list what follows elsewhere, as in a table of contents."""
     text = [block for block in blocks if block.kind not in {BlockKind.DIAGRAM, BlockKind.NOTE}]
-    numbered = [block for block in text if _is_numbered(block)]
+    numbered_blocks = [block for block in text if _is_numbered(block)]
     bare = sum(_is_bare(text, index) for index in range(len(text)))
-    titled = any(block.text.strip().lower() in _CONTENTS for block in text[:3])
-    if not titled and (bare < 3 or bare * 2 < len(numbered)):
+    is_titled = any(block.text.strip().lower() in _CONTENTS for block in text[:3])
+    if not is_titled and (bare < 3 or bare * 2 < len(numbered_blocks)):
         return blocks
     return [replace(block, kind=BlockKind.LIST_ITEM) if _is_numbered(block) else block for block in blocks]
 
@@ -181,20 +181,20 @@ def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
     """
     owners = _owners(blocks)
     before: dict[int, Block] = {}
-    changed: dict[int, Block | None] = {}
+    changes: dict[int, Block | None] = {}
     for table, block in enumerate(blocks):
         if block.kind is not BlockKind.TABLE:
             continue
         title, notes = _texts_above(blocks, table, owners)
         if title is not None and _takes_notes(blocks[title]):
             before[_first_caption(blocks, table)] = _heading([blocks[index] for index in (title, *notes)])
-            changed.update(dict.fromkeys((title, *notes)))
+            changes.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
-            changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
-            changed[table] = replace(
+            changes.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
+            changes[table] = replace(
                 block, section=(*(one_line(blocks[index].text) for index in units), *block.section)
             )
-    result = [(before.get(index), changed.get(index, block)) for index, block in enumerate(blocks)]
+    result = [(before.get(index), changes.get(index, block)) for index, block in enumerate(blocks)]
     return [block for pair in result for block in pair if block is not None]
 
 
@@ -214,11 +214,11 @@ def _owners(blocks: Sequence[Block]) -> dict[int, int]:
         area = block_area(block)
         first = bisect_right(tops, area.bottom)
         near = tables[first : min(bisect_right(tops, area.bottom + CAPTION_ROWS), first + _LOOKED_AT_BLOCKS)]
-        overlapping = [entry for entry in near if area.shares_columns(entry[0])]
+        overlaps = [entry for entry in near if area.shares_columns(entry[0])]
         right = [entry for entry in near if area.right < entry[0].left]
         left = [entry for entry in near if 0 < area.left - entry[0].right <= _OVERHANG_COLUMNS and is_unit(block.text)]
-        if owning := overlapping or right or left:
-            owners[index] = min(owning)[1]
+        if candidates := overlaps or right or left:
+            owners[index] = min(candidates)[1]
     return owners
 
 
@@ -248,8 +248,8 @@ def _texts_above(blocks: Sequence[Block], table: int, owners: Mapping[int, int])
     for index in range(first - 1, max(-1, first - 1 - _LOOKED_AT_BLOCKS), -1):
         owner = owners.get(index)
         if owner != table:
-            other = block_area(blocks[index if owner is None else owner])
-            if area.shares_columns(other) or other.bottom < area.top:
+            owner_area = block_area(blocks[index if owner is None else owner])
+            if area.shares_columns(owner_area) or owner_area.bottom < area.top:
                 break
             continue
         if not _is_note(blocks[index]):

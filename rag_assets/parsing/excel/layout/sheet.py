@@ -81,9 +81,11 @@ def _column_lefts(block: Block, texts: Texts) -> list[int] | None:
         area = parse_area(row.cell_range)
         if area is None:
             continue
-        shown = {column: text for column, text in texts.get(area.top, {}).items() if area.left <= column <= area.right}
-        if len(shown) == width and tuple(shown.values()) == row.cells:
-            return sorted(shown)
+        row_texts = {
+            column: text for column, text in texts.get(area.top, {}).items() if area.left <= column <= area.right
+        }
+        if len(row_texts) == width and tuple(row_texts.values()) == row.cells:
+            return sorted(row_texts)
     return None
 
 
@@ -132,26 +134,26 @@ def _layout(cells: SheetCells) -> list[Block]:
 def _blocks(cells: SheetCells) -> list[Block]:
     floor = find_rooms(cells)
     groups: list[list[Box]] = []
-    taken: set[tuple[int, int]] = set()
+    taken_places: set[tuple[int, int]] = set()
     for numbers in floor.tables:
         rooms = with_missing_lines([floor.rooms[number] for number in numbers], cells.texts)
         # A room with many texts is a page or an area with a layout of its own rather than a value.
         most = TEXT_AREA_TEXTS if len(rooms) > 1 else 2
         rooms = [room for room in rooms if len(room.texts) < most]
         if any(room.texts for room in rooms):
-            taken.update(position for room in rooms for position in room.texts)
+            taken_places.update(position for room in rooms for position in room.texts)
             groups.append([_room_box(cells, piece) for room in rooms for piece in _pieces(floor, room)])
     merges = {(area.top, area.left): area for area in cells.merges}
     free: dict[int, list[Box]] = {}
-    enclosed: dict[int, list[Box]] = {}
+    boxes_by_room: dict[int, list[Box]] = {}
     for row, texts in cells.texts.items():
         for column in texts:
-            if (row, column) not in taken:
+            if (row, column) not in taken_places:
                 box = _cell_box(cells, row, column, merges)
                 room = floor.room_at(row, column)
-                (free if room is None else enclosed).setdefault(row if room is None else room, []).append(box)
+                (free if room is None else boxes_by_room).setdefault(row if room is None else room, []).append(box)
     blocks = [block for group in groups for block in _table_blocks(_adopt(group, free))]
-    for boxes in enclosed.values():
+    for boxes in boxes_by_room.values():
         blocks.extend(_outside_blocks(boxes, _GRAPH_PAPER_GAP))
     outside = [box for boxes in free.values() for box in boxes]
     tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
@@ -168,7 +170,7 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
     top, left, bottom, right = Area.around(box.area for box in boxes)
     lefts = {box.area.left for box in boxes}
     names = sorted((box for box in boxes if box.area.top == top and box.text), key=lambda box: box.area)
-    added: list[Box] = []
+    added_boxes: list[Box] = []
 
     def take(row: int, least: int) -> bool:
         row_boxes = [box for box in free.get(row, ()) if left <= box.area.left <= right]
@@ -176,7 +178,7 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
             return False
         if row < top and _is_title_row(row_boxes, names):
             return False
-        added.extend(row_boxes)
+        added_boxes.extend(row_boxes)
         free[row] = [box for box in free.get(row, ()) if not left <= box.area.left <= right]
         return True
 
@@ -184,14 +186,14 @@ def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
         take(row, 0)
     if len(lefts) > 1:
         for mark in _marks_beside(Area(top, left, bottom, right), free):
-            added.append(mark)
+            added_boxes.append(mark)
             free[mark.area.top].remove(mark)
         least = 1 if len({box.area.top for box in boxes}) == 1 else 2
         while take(bottom + 1, least):
-            bottom = max(bottom + 1, *(box.area.bottom for box in added))
+            bottom = max(bottom + 1, *(box.area.bottom for box in added_boxes))
         take(top - 1, 2)
-        added += _columns_beside(boxes + added, free)
-    return boxes + added
+        added_boxes += _columns_beside(boxes + added_boxes, free)
+    return boxes + added_boxes
 
 
 def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Box]:
@@ -202,7 +204,7 @@ def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Bo
     area = Area.around(box.area for box in boxes)
     width = len({box.area.left for box in boxes if box.text})
     near = [box for row in range(area.top, area.bottom + 1) for box in free.get(row, ())]
-    added: list[Box] = []
+    added_boxes: list[Box] = []
     for step in (-1, 1):
         end, beside = area.left if step < 0 else area.right, []
         while column := [box for box in near if (box.area.right if step < 0 else box.area.left) == end + step]:
@@ -214,10 +216,10 @@ def _columns_beside(boxes: Sequence[Box], free: dict[int, list[Box]]) -> list[Bo
             beside.append(column)
             end = around.left if step < 0 else around.right
         if len(beside) <= width:
-            added += [box for column in beside for box in column]
-    for box in added:
+            added_boxes += [box for column in beside for box in column]
+    for box in added_boxes:
         free[box.area.top].remove(box)
-    return added
+    return added_boxes
 
 
 def _goes_along(column: Sequence[Box], tops: Sequence[int], *, is_right: bool) -> bool:
@@ -225,10 +227,10 @@ def _goes_along(column: Sequence[Box], tops: Sequence[int], *, is_right: bool) -
     it, and not where all are the same sign, which says nothing of a row.
     """
     rows = {row for box in column for row in range(box.area.top, box.area.bottom + 1)}
-    named = is_right and any(box.area.top == tops[0] and is_name(box.text) for box in column)
-    if len(tops) < _LEAST_ROWS or (is_right and not named and len({box.text for box in column}) == 1):
+    is_named = is_right and any(box.area.top == tops[0] and is_name(box.text) for box in column)
+    if len(tops) < _LEAST_ROWS or (is_right and not is_named and len({box.text for box in column}) == 1):
         return False
-    return len(rows.intersection(tops)) >= (_NAMED if named else _ALIGNED) * len(tops)
+    return len(rows.intersection(tops)) >= (_NAMED if is_named else _ALIGNED) * len(tops)
 
 
 def _is_more_of(text: str, column: Sequence[Box]) -> bool:
@@ -266,10 +268,10 @@ def _is_mark_beside(box: Box, left: int, right: int) -> bool:
 
 
 def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
-    filled = [box for box in boxes if box.text]
-    if len(filled) == 1:
-        kind = BlockKind.HEADING if _is_heading(filled) else BlockKind.PARAGRAPH
-        return [_line_block(kind, filled)]
+    filled_boxes = [box for box in boxes if box.text]
+    if len(filled_boxes) == 1:
+        kind = BlockKind.HEADING if _is_heading(filled_boxes) else BlockKind.PARAGRAPH
+        return [_line_block(kind, filled_boxes)]
     blocks: list[Block] = []
     for number, part in enumerate(_parts(make_bands(boxes))):
         if len(part) > 1 and not any(box.fill for box in part[0].boxes):
@@ -287,8 +289,8 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             block = _title_block(part.pop(0))
             blocks.append(block)
             title = (*title, block.text) if block.kind is BlockKind.CAPTION else title
-        named = figure_rows(part)
-        is_named = named is not None and named[0] == 0
+        named_rows = figure_rows(part)
+        is_named = named_rows is not None and named_rows[0] == 0
         if above := 0 if is_named else count_rows_above(part):
             form = table_block(part[:above])
             blocks.extend([] if form is None else [form])
@@ -308,10 +310,10 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
 
 def _parts(bands: list[Band]) -> list[list[Band]]:
     """Rows of tables that touch, table by table; the rows that name the columns of figures go with these."""
-    named = figure_rows(bands)
-    if named is None:
+    named_rows = figure_rows(bands)
+    if named_rows is None:
         return split_bands(bands)
-    start, first = named
+    start, first = named_rows
     figures, *below = split_bands(bands[first:])
     return [*(split_bands(bands[:start]) if start else []), [*bands[start:first], *figures], *below]
 
@@ -345,14 +347,14 @@ def _head_of_rows(pieces: Sequence[Room]) -> list[Room]:
     """The name of a group of rows, which has a row of its own and goes on down the left of the others, as a room beside
     these, and the rest of its row; nothing where the pieces of a room are no such name.
     """
-    first, *others = pieces
-    if not others or any(piece.texts for piece in others) or first.area.top < first.area.bottom:
+    first, *rest = pieces
+    if not rest or any(piece.texts for piece in rest) or first.area.top < first.area.bottom:
         return []
     top, left, _, right = first.area
-    end = min(piece.area.right for piece in others)
-    if any(piece.area.left != left for piece in others) or any(column > end for _, column in first.texts):
+    end = min(piece.area.right for piece in rest)
+    if any(piece.area.left != left for piece in rest) or any(column > end for _, column in first.texts):
         return []
-    rooms = (Area(top, left, others[-1].area.bottom, end), Area(top, end + 1, top, right))
+    rooms = (Area(top, left, rest[-1].area.bottom, end), Area(top, end + 1, top, right))
     return [Room(area, area.cells, texts) for area, texts in zip(rooms, (first.texts, ()), strict=True)]
 
 
@@ -413,8 +415,8 @@ class _Columns(NamedTuple):
     def of(cls, group: list[Box]) -> "_Columns":
         area = Area.around(box.area for box in group)
         rows = frozenset(box.area.top for box in group)
-        named = any(box.area.top == area.top and _names_field(box.text) for box in group)
-        return cls([group], area, rows, named)
+        is_named = any(box.area.top == area.top and _names_field(box.text) for box in group)
+        return cls([group], area, rows, is_named)
 
     def after(self, left: "_Columns") -> "_Columns":
         """These with one more to their left."""
@@ -434,22 +436,26 @@ def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
             members[-1] = members[-1].after(columns)
         else:
             members.append(columns)
-    joined = [members for columns in by_bottom.values() for members in columns]
-    return [[box for group in reversed(columns.groups) for box in group] for columns in reversed(joined)]
+    joined_columns = [members for columns in by_bottom.values() for members in columns]
+    return [[box for group in reversed(columns.groups) for box in group] for columns in reversed(joined_columns)]
 
 
 def _goes_on(group: _Columns, right: _Columns) -> bool:
     """Whether a group of boxes goes on in others to its right that end in the same row."""
-    one, other = group.area, right.area
-    if other.bottom == other.top or (one.left < one.right and other.left < other.right and len(right.groups) == 1):
+    left_area, right_area = group.area, right.area
+    if right_area.bottom == right_area.top or (
+        left_area.left < left_area.right and right_area.left < right_area.right and len(right.groups) == 1
+    ):
         return False
-    gap = other.left - one.right - 1
-    if gap == 1 and one.top == other.top:
+    gap = right_area.left - left_area.right - 1
+    if gap == 1 and left_area.top == right_area.top:
         return True
-    own = {row for row in group.rows if row >= other.top}
-    names = right.named or any(box.area.top == other.top and _names_field(box.text) for box in group.groups[0])
-    words = any(not is_number(box.text) for box in right.groups[-1] if box.area.top > other.top)
-    return 0 < gap <= _GRAPH_PAPER_GAP and names and words and len(own) >= _SPACED_ROWS and own == right.rows
+    group_rows = {row for row in group.rows if row >= right_area.top}
+    names = right.named or any(box.area.top == right_area.top and _names_field(box.text) for box in group.groups[0])
+    words = any(not is_number(box.text) for box in right.groups[-1] if box.area.top > right_area.top)
+    return (
+        0 < gap <= _GRAPH_PAPER_GAP and names and words and len(group_rows) >= _SPACED_ROWS and group_rows == right.rows
+    )
 
 
 def _names_field(text: str) -> bool:
@@ -461,12 +467,12 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
     what stands apart below names of columns with these.
     """
     areas = [Area.around(box.area for box in group) for group in groups]
-    named: list[set[int]] = []  # of each group the rows that hold words alone
+    word_rows: list[set[int]] = []  # of each group the rows that hold words alone
     at_row: dict[int, list[int]] = {}
     for index, group in enumerate(groups):
         numbers = {box.area.top for box in group if is_number(box.text)}
-        named.append({box.area.top for box in group} - numbers)
-        for row in named[-1]:
+        word_rows.append({box.area.top for box in group} - numbers)
+        for row in word_rows[-1]:
             at_row.setdefault(row, []).append(index)
     sets = Sets(len(groups))
     for at in at_row.values():
@@ -475,31 +481,31 @@ def _with_labels(groups: list[list[Box]]) -> list[list[Box]]:
         rows, left = _rows_of_numbers(group), areas[index].left
         near = at_row.get(rows[0], []) if rows else []
         reach = (left - _GRAPH_PAPER_GAP - 2, left - 1)
-        first, last = (bisect_right(near, column, key=lambda other: areas[other].right) for column in reach)
+        first, last = (bisect_right(near, column, key=lambda neighbour: areas[neighbour].right) for column in reach)
         labels = (
-            other
-            for other in reversed(near[first:last])
-            if len(named[other].intersection(rows)) >= _ALIGNED * len(rows)
+            neighbour
+            for neighbour in reversed(near[first:last])
+            if len(word_rows[neighbour].intersection(rows)) >= _ALIGNED * len(rows)
         )
         if (label := next(labels, None)) is not None:
             sets.union(index, label)
     order = sorted(range(len(groups)), key=areas.__getitem__)
-    for joined in sets.groups():
-        around = Area.around(areas[index] for index in joined)
-        boxes = [box for index in joined for box in groups[index]]
+    for members in sets.groups():
+        around = Area.around(areas[index] for index in members)
+        boxes = [box for index in members for box in groups[index]]
         lefts: dict[int, set[int]] = {}
         for box in boxes:
             lefts.setdefault(box.area.top, set()).add(box.area.left)
         heads = max(lefts.values(), key=len)
-        if len(joined) < 2 and len(heads) < _HEADS:
+        if len(members) < 2 and len(heads) < _HEADS:
             continue
         ends = (around.top - 1, around.bottom)
         first, last = (bisect_right(order, row, key=lambda index: areas[index].top) for row in ends)
         for index in order[first:last]:
             within = around.holds(*areas[index][:2]) and around.holds(*areas[index][2:])
-            if within and (len(joined) > 1 or heads.issuperset(box.area.left for box in groups[index])):
-                sets.union(joined[0], index)
-    return [[box for index in each for box in groups[index]] for each in sets.groups()]
+            if within and (len(members) > 1 or heads.issuperset(box.area.left for box in groups[index])):
+                sets.union(members[0], index)
+    return [[box for index in members for box in groups[index]] for members in sets.groups()]
 
 
 def _rows_of_numbers(group: Sequence[Box]) -> list[int]:
@@ -549,9 +555,9 @@ def _group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] 
             place = bisect_right(lefts, run.right + gap_columns)
             while place and reach[place - 1] >= run.left - gap_columns:
                 place -= 1
-                other = open_runs[place]
-                if other.right >= run.left - gap_columns and not _apart(other.table, run.table):
-                    sets.union(other.number, run.number)
+                open_run = open_runs[place]
+                if open_run.right >= run.left - gap_columns and not _apart(open_run.table, run.table):
+                    sets.union(open_run.number, run.number)
             runs.append(run)
         above = [run for run in open_runs if run.bottom >= band.top] + runs
     return [[box for number in group for box in all_members[number]] for group in sets.groups()]
@@ -562,17 +568,17 @@ def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
     return tables[place] if place >= 0 and box.area.left <= tables[place].right else None
 
 
-def _apart(one: Area | None, other: Area | None) -> bool:
+def _apart(first: Area | None, second: Area | None) -> bool:
     """Whether two tables stand side by side."""
-    return one is not None and other is not None and not one.shares_columns(other)
+    return first is not None and second is not None and not first.shares_columns(second)
 
 
 def _runs(boxes: Sequence[Box], gap_columns: int, below: Sequence[Area]) -> list[list[Box]]:
     runs: list[list[Box]] = []
     right = -1
     for box in boxes:
-        parted = bool(runs and below) and _apart(_table_below(runs[-1][-1], below), _table_below(box, below))
-        if runs and box.area.left - right - 1 <= gap_columns and not parted:
+        is_parted = bool(runs and below) and _apart(_table_below(runs[-1][-1], below), _table_below(box, below))
+        if runs and box.area.left - right - 1 <= gap_columns and not is_parted:
             runs[-1].append(box)
         else:
             runs.append([box])
@@ -590,9 +596,9 @@ def _group_blocks(group: list[Box]) -> list[Block]:
     if start + 1 < len(bands) and _is_title_row(bands[start].starting, bands[start + 1].starting):
         title = [_line_block(BlockKind.HEADING, bands[start].starting)]
         start += 1
-    elif named := figure_rows(bands[start:]):
-        title = _lines(bands[start : start + named[0]])
-        start += named[0]
+    elif named_rows := figure_rows(bands[start:]):
+        title = _lines(bands[start : start + named_rows[0]])
+        start += named_rows[0]
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     if not _is_table(bands[start:end]):
         return _lines(bands)
@@ -633,8 +639,8 @@ def _is_title_row(boxes: Sequence[Box], below: Sequence[Box]) -> bool:
     title, note = boxes[0].area, boxes[-1].area
     if title.bottom >= below[0].area.top or note.right < below[-1].area.left:
         return False
-    covered = sum(title.left <= box.area.left <= title.right for box in below)
-    return title.left <= below[0].area.left or covered * 2 > len(below)
+    covered_count = sum(title.left <= box.area.left <= title.right for box in below)
+    return title.left <= below[0].area.left or covered_count * 2 > len(below)
 
 
 def _line_block(kind: BlockKind, boxes: Sequence[Box]) -> Block:
@@ -652,10 +658,10 @@ def _is_table(bands: list[Band]) -> bool:
         return False
     lefts = {box.area.left for band in bands for box in band.starting}
     count = sum(len(band.starting) for band in bands)
-    shared = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
-    named = len(bands[0].starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, bands[0].texts))
-    filled = count >= 0.4 * len(lefts) * len(bands) or named
-    return len(lefts) > 1 and shared > 1 and count >= 1.6 * len(bands) and filled
+    shared_count = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
+    is_named = len(bands[0].starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, bands[0].texts))
+    is_filled = count >= 0.4 * len(lefts) * len(bands) or is_named
+    return len(lefts) > 1 and shared_count > 1 and count >= 1.6 * len(bands) and is_filled
 
 
 def _is_word(text: str) -> bool:

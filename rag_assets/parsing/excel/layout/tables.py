@@ -70,14 +70,14 @@ def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
     lefts = sorted({box.area.left for band in bands for box in band.slots})
     whole = Area.around(box.area for band in bands for box in band.boxes)
     headers = _count_header_rows(bands) if headers is None else headers
-    paired = not headers and _is_coloured_form(bands)
+    is_form = not headers and _is_coloured_form(bands)
     rows, lines = [], []
     for index, band in enumerate(bands):
         end = bands[index + 1].top - 1 if index + 1 < len(bands) else band.bottom
         bottom = max(band.top, min(end, band.bottom))
         cells, line = _fill_row(band, lefts, bands[0].top)
         rows.append(Row(cells, Area(band.top, whole.left, bottom, whole.right).label))
-        lines.append(text_line(box.text for box in band.slots) if paired else text_line(line))
+        lines.append(text_line(box.text for box in band.slots) if is_form else text_line(line))
     rows[:headers] = _spread_groups(rows[:headers])
     bottom = max(band.bottom for band in bands)
     label = Area(bands[0].top, whole.left, bottom, whole.right).label
@@ -118,9 +118,11 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
         if start == end:
             start = max(0, start - 1)
         columns = range(start, max(end, start + 1))
-        own = [column for column in columns if not any(map(box.area.shares_columns, owners[column]))] or columns
-        start = own[0]
-        for column in own:
+        free_columns = [
+            column for column in columns if not any(map(box.area.shares_columns, owners[column]))
+        ] or columns
+        start = free_columns[0]
+        for column in free_columns:
             cells[column] = f"{cells[column]} {box.text}".strip() if cells[column] else box.text
             owners[column].append(box.area)
         if box.area.top >= band.top or band.top == first_row:
@@ -136,8 +138,8 @@ def _count_header_rows(bands: list[Band]) -> int:
     bands = _without_count(bands)
     if len(bands) < 2:
         return 0
-    if (named := figure_rows(bands)) and not named[0]:
-        return named[1]
+    if (named_rows := figure_rows(bands)) and not named_rows[0]:
+        return named_rows[1]
     first = bands[0]
     fills = {box.fill for box in first.boxes}
     if None not in fills:
@@ -161,8 +163,8 @@ def _count_header_rows(bands: list[Band]) -> int:
             return 0
         place = 0
     bottom = max((box.area.bottom for box in bands[place].boxes if box.text), default=bands[place].bottom)
-    spanned = sum(band.top <= bottom for band in bands)
-    count = spanned if spanned < min(len(bands), _MAXIMUM_HEADER_ROWS) else place + 1
+    spanned_count = sum(band.top <= bottom for band in bands)
+    count = spanned_count if spanned_count < min(len(bands), _MAXIMUM_HEADER_ROWS) else place + 1
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
@@ -211,14 +213,14 @@ def figure_rows(bands: Sequence[Band]) -> tuple[int, int] | None:
     heads = [
         [box.text for box in band.text_boxes if box.area.left in figures] for band in bands[: 2 * _MAXIMUM_HEADER_ROWS]
     ]
-    covered = [
+    counts = [
         sum(any(box.text and box.area.left <= left <= box.area.right for box in band.boxes) for left in figures)
         for band in bands[: 2 * _MAXIMUM_HEADER_ROWS]
     ]
     first = next((place for place, texts in enumerate(heads) if _hold_figures(texts)), 0)
-    start = next((place for place, count in enumerate(covered) if count * 2 >= len(figures)), first)
-    named = all(texts and _share(list(map(is_number, texts))) < _FEW for texts in heads[start:first])
-    return (start, first) if named and start + 1 < first <= start + _MAXIMUM_HEADER_ROWS else None
+    start = next((place for place, count in enumerate(counts) if count * 2 >= len(figures)), first)
+    is_named = all(texts and _share(list(map(is_number, texts))) < _FEW for texts in heads[start:first])
+    return (start, first) if is_named and start + 1 < first <= start + _MAXIMUM_HEADER_ROWS else None
 
 
 def _hold_figures(texts: Sequence[str]) -> bool:
@@ -384,8 +386,8 @@ def _names_periods(boxes: Sequence[Box], below: Sequence[Band]) -> bool:
 def _have_names(bands: Sequence[Band], right: int) -> bool:
     """Whether most rows begin with a word left of a column."""
     rows = bands[:_LOOKED_AT_ROWS]
-    named = sum(any(box.area.left < right and is_name(box.text) for box in band.boxes) for band in rows)
-    return named * 2 > len(rows)
+    name_count = sum(any(box.area.left < right and is_name(box.text) for box in band.boxes) for band in rows)
+    return name_count * 2 > len(rows)
 
 
 def _texts_below(names: Sequence[Box], bands: Sequence[Band]) -> list[list[str]]:
@@ -443,8 +445,8 @@ class _Column:
 
 def _is_coloured_form(bands: Sequence[Band]) -> bool:
     """Whether names with a colour stand left of values without one in most rows."""
-    mixed = sum(bool(band.boxes[0].fill) and any(not box.fill for box in band.boxes) for band in bands)
-    return mixed * 2 > len(bands)
+    mixed_count = sum(bool(band.boxes[0].fill) and any(not box.fill for box in band.boxes) for band in bands)
+    return mixed_count * 2 > len(bands)
 
 
 def _is_plain_form(bands: Sequence[Band]) -> bool:
