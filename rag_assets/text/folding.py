@@ -187,7 +187,7 @@ def content_words(text: str) -> list[tuple[str, ...]]:
 
     Of very long ones, which are data, those of their beginning.
     """
-    words = (word for matched in _WORD.finditer(_plain(text)) for word in _words(matched.lastgroup, matched.group()))
+    words = (word for match in _WORD.finditer(_plain(text)) for word in _words(match.lastgroup, match.group()))
     return [word[:_WORD_CHARS] for word in words]
 
 
@@ -196,8 +196,8 @@ def content_terms(text: str) -> frozenset[str]:
     plain = _plain(text)
     terms = {character for character in set(plain) if _is_wide(character)}
     terms.difference_update(_ASKED_CHARACTERS)
-    for matched in _WORD.finditer(plain):
-        for word in _words(matched.lastgroup, matched.group()):
+    for match in _WORD.finditer(plain):
+        for word in _words(match.lastgroup, match.group()):
             terms.update(word)
     return frozenset(terms)
 
@@ -218,22 +218,22 @@ def shares_held(words: Sequence[tuple[str, ...]], text: str) -> list[float]:
     narrow: frozenset[str] | None = None
     shares = []
     for word in words:
-        held = 0
+        count = 0
         for term in word:
             if _is_sought_as_it_stands(term):
-                held += term in plain
+                count += term in plain
             else:
                 narrow = _narrow_terms(plain) if narrow is None else narrow
-                held += term in narrow
-        shares.append(held / len(word))
+                count += term in narrow
+        shares.append(count / len(word))
     return shares
 
 
 def _narrow_terms(plain: str) -> frozenset[str]:
     """The terms of a text but for pairs of ideographs and threes of katakana."""
     terms: set[str] = set()
-    for matched in _NARROW_WORD.finditer(plain):
-        for word in _words(matched.lastgroup, matched.group()):
+    for match in _NARROW_WORD.finditer(plain):
+        for word in _words(match.lastgroup, match.group()):
             terms.update(word)
     return frozenset(terms)
 
@@ -255,7 +255,7 @@ def _words(kind: str | None, run: str) -> tuple[tuple[str, ...], ...]:
         case "number":
             return ((run,),)
         case "ideographs":
-            return tuple(_parts(each, 2) for each in _ASKED.split(run) if each)
+            return tuple(_parts(piece, 2) for piece in _ASKED.split(run) if piece)
         case "katakana":
             return (_parts(run, 3),)
         case _:

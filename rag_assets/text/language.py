@@ -262,14 +262,14 @@ def cut(text: str, most: int, *, strictly: bool = False) -> str:
 
 def _after_bracket(line: str, position: int) -> int:
     """Place behind the bracket that closes the one at `position`; just behind that one where none does soon."""
-    expected = [_PAIRS[line[position]]]
+    closings = [_PAIRS[line[position]]]
     for index in range(position + 1, min(len(line), position + _BRACKET_CHARS)):
-        if line[index] == expected[-1]:
-            expected.pop()
-            if not expected:
+        if line[index] == closings[-1]:
+            closings.pop()
+            if not closings:
                 return index + 1
         elif line[index] in _PAIRS:
-            expected.append(_PAIRS[line[index]])
+            closings.append(_PAIRS[line[index]])
     return position + 1
 
 
@@ -290,24 +290,24 @@ def _ends_sentence(line: str, start: int, position: int, *, spaceless: bool) -> 
     marks = behind
     while marks > start and line[marks - 1] in _ENDS:
         marks -= 1
-    ended = line[marks:position]
-    if position >= len(line) or any(mark in _ALWAYS_ENDS for mark in ended):
+    ending = line[marks:position]
+    if position >= len(line) or any(mark in _ALWAYS_ENDS for mark in ending):
         return True
-    following = line[position]
-    if ended[0] == "．" and _WIDE_ITEM.fullmatch(line, start, marks):
+    next_character = line[position]
+    if ending[0] == "．" and _WIDE_ITEM.fullmatch(line, start, marks):
         return False
-    if spaceless and ended[0] in "!?．" and not following.isspace():
-        return not (following.isdigit() or following.isascii())
-    if not following.isspace():
+    if spaceless and ending[0] in "!?．" and not next_character.isspace():
+        return not (next_character.isdigit() or next_character.isascii())
+    if not next_character.isspace():
         return False
-    found = _VISIBLE.search(line, position)
-    first = found[0] if found else ""
-    if ended[0] == "." and ended[:2] != "..":
-        quoted = ended[-1] in "\"”’'"
-        if marks == start or (not quoted and _is_shortened(line, start, marks)):
+    match = _VISIBLE.search(line, position)
+    first = match[0] if match else ""
+    if ending[0] == "." and ending[:2] != "..":
+        is_quoted = ending[-1] in "\"”’'"
+        if marks == start or (not is_quoted and _is_shortened(line, start, marks)):
             return False
         return not first.islower()
-    return ended[0] in "!?！？．" or (ended[0] in "….." and first.isupper())
+    return ending[0] in "!?！？．" or (ending[0] in "….." and first.isupper())
 
 
 def _is_shortened(line: str, start: int, end: int) -> bool:
@@ -315,11 +315,11 @@ def _is_shortened(line: str, start: int, end: int) -> bool:
     if end - start <= _ITEM_CHARS and _ITEM_NUMBER.fullmatch(line, start, end):
         return True
     begin = max(start, end - _ABBREVIATION_CHARS)
-    found = _LAST_WORD.search(line, begin, end)
-    return found is not None and _ABBREVIATION.fullmatch(line, found.start(), end) is not None
+    match = _LAST_WORD.search(line, begin, end)
+    return match is not None and _ABBREVIATION.fullmatch(line, match.start(), end) is not None
 
 
 def is_torn(text: str) -> bool:
     """Whether words of Latin letters are torn into single letters, as `i t d t d k f`."""
-    letters = [each for each in _SINGLE_LETTER.findall(text) if each not in _REAL_LETTERS]
+    letters = [letter for letter in _SINGLE_LETTER.findall(text) if letter not in _REAL_LETTERS]
     return len(letters) >= _LEAST_LETTERS and len(letters) >= _LETTER_SHARE * len(_LETTERS.findall(text))

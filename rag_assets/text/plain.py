@@ -94,9 +94,9 @@ def markdown_table(
         figures: Columns of figures, set to the right.
         most_chars: Longest text of a cell; a longer one is cut.
     """
-    lines = [[_markdown_cell(each, most_chars) for each in columns]]
-    lines.append(["---:" if each in figures else "---" for each in columns])
-    lines += [[_markdown_cell(each, most_chars) for each in row] for row in rows]
+    lines = [[_markdown_cell(column, most_chars) for column in columns]]
+    lines.append(["---:" if column in figures else "---" for column in columns])
+    lines += [[_markdown_cell(cell, most_chars) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -126,8 +126,8 @@ def message_of(text: object, most_chars: int = MESSAGE_CHARS) -> str:
 
 def json_text(value: object, *, indent: int | None = None) -> str:
     """A value as JSON that is safe to print: the same characters are escapes of JSON, so that nothing is lost."""
-    written = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else json.dumps(match[0])[1:-1], written)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else json.dumps(match[0])[1:-1], text)
 
 
 def _escaped(match: re.Match[str]) -> str:

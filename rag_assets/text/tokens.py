@@ -36,8 +36,8 @@ def estimate_tokens(text: str) -> int:
     wide = len(_WIDE.findall(text))
     letters = sum(map(len, _WORD.findall(text)))
     digits = len(_DIGIT.findall(text))
-    other = max(0, len(text) - wide - letters - digits)  # wide digits are counted twice
-    tokens = wide * _WIDE_TOKENS + letters * _LETTER_TOKENS + digits * _DIGIT_TOKENS + other * _OTHER_TOKENS
+    rest = max(0, len(text) - wide - letters - digits)  # wide digits are counted twice
+    tokens = wide * _WIDE_TOKENS + letters * _LETTER_TOKENS + digits * _DIGIT_TOKENS + rest * _OTHER_TOKENS
     return int(tokens + 0.999)
 
 
