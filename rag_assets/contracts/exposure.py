@@ -87,11 +87,11 @@ def is_own_name(host: str, names: Collection[str], *, loopback: bool) -> bool:
         loopback: Whether only this machine reaches the server. One that others reach is called by any name where it
             has none of its own.
     """
-    called = parse_authority(host)
-    if called is None:
+    authority = parse_authority(host)
+    if authority is None:
         return False
-    own = {name.name if (name := parse_authority(each)) else each.strip("[]").lower() for each in names}
-    return called.name in own or is_loopback(called.name) or not (loopback or own)
+    own_names = {name.name if (name := parse_authority(text)) else text.strip("[]").lower() for text in names}
+    return authority.name in own_names or is_loopback(authority.name) or not (loopback or own_names)
 
 
 def is_own_page(host: str, origin: str | None, fetch_site: str | None) -> bool:
@@ -109,8 +109,8 @@ def is_own_page(host: str, origin: str | None, fetch_site: str | None) -> bool:
 
 def _is_same_origin(origin: str, host: str) -> bool:
     scheme, _, rest = origin.partition("://")
-    sender, called = parse_authority(rest), parse_authority(host)
+    sender, receiver = parse_authority(rest), parse_authority(host)
     usual = _PORTS.get(scheme.lower())
-    if sender is None or called is None or usual is None:
+    if sender is None or receiver is None or usual is None:
         return False
-    return (sender.name, sender.port or usual) == (called.name, called.port or usual)
+    return (sender.name, sender.port or usual) == (receiver.name, receiver.port or usual)

@@ -100,11 +100,11 @@ def code_of(*functions: str) -> Code:
     """
     entry, path, stamp = " ".join(functions), _cache_path(), _stamp(PACKAGE)
     if entry not in _known:
-        stored = _read_known(path)
-        _known.update(stored["code"] if stored.get("stamp") == stamp else {})
+        record = _read_known(path)
+        _known.update(record["code"] if record.get("stamp") == stamp else {})
     if entry not in _known:
-        found = _source_tree().code(functions)
-        _known[entry] = [found.source, *found.libraries]
+        code = _source_tree().code(functions)
+        _known[entry] = [code.source, *code.libraries]
         _write_known(path, {"stamp": stamp, "code": _known})
     source, *libraries = _known[entry]
     return Code(source, tuple(libraries))
@@ -129,11 +129,11 @@ class SourceTree:
 
     def code(self, functions: Iterable[str]) -> Code:
         """The code of some functions together, see `code_of`."""
-        reached = self.reached(functions)
+        definitions = self.reached(functions)
         facts: list[Fact] = []
         data: dict[str, str] = {}
         libraries: set[str] = set()
-        for (module, name), definition in sorted(reached.items()):
+        for (module, name), definition in sorted(definitions.items()):
             if definition is None:
                 libraries.add(module)
             else:
@@ -150,32 +150,32 @@ class SourceTree:
         Raises:
             LookupError: There is no such function.
         """
-        found: dict[tuple[str, str], Definition | None] = {}
-        waiting = [tuple(function.split(":", 1)) for function in functions]
-        own = {module for module, _ in waiting}
-        for module, name in waiting:
-            if (known := self._module(module)) is None or name not in known.bodies:
+        definitions: dict[tuple[str, str], Definition | None] = {}
+        stack = [tuple(function.split(":", 1)) for function in functions]
+        own_modules = {module for module, _ in stack}
+        for module, name in stack:
+            if (module_code := self._module(module)) is None or name not in module_code.bodies:
                 raise LookupError(f"{module}: there is no function {name}")
-        while waiting:
-            module, name = waiting.pop()
-            if (module, name) in found or not (module in own or self._counts(module)):
+        while stack:
+            module, name = stack.pop()
+            if (module, name) in definitions or not (module in own_modules or self._counts(module)):
                 continue
-            known = self._module(module)
-            if known is None:
+            module_code = self._module(module)
+            if module_code is None:
                 if (library := module.partition(".")[0]) in _DISTRIBUTIONS:
-                    found[library, ""] = None
-            elif name not in known.bodies and name in known.imports:
-                waiting.append(known.imports[name])
-            elif name and name not in known.bodies:
+                    definitions[library, ""] = None
+            elif name not in module_code.bodies and name in module_code.imports:
+                stack.append(module_code.imports[name])
+            elif name and name not in module_code.bodies:
                 if self._module(f"{module}.{name}"):
-                    waiting.append((f"{module}.{name}", ""))
+                    stack.append((f"{module}.{name}", ""))
             else:
-                for each in {name, *known.statements} if name else known.bodies:
-                    if (module, each) not in found:
-                        definition = found[module, each] = known.definition(each)
-                        waiting += [(module, used) for used in definition.names]
-                        waiting += definition.imports
-        return found
+                for symbol in {name, *module_code.statements} if name else module_code.bodies:
+                    if (module, symbol) not in definitions:
+                        definition = definitions[module, symbol] = module_code.definition(symbol)
+                        stack += [(module, used_name) for used_name in definition.names]
+                        stack += definition.imports
+        return definitions
 
     def _counts(self, module: str) -> bool:
         """Whether a module is of another package, or one of this that neither stores nor transports."""
@@ -190,8 +190,8 @@ class SourceTree:
             package, *parts = name.split(".")
             place = self._root.joinpath(*parts)
             path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-            ours = package == self._root.name and path.is_file()
-            self._modules[name] = _Module(path) if ours else None
+            is_own = package == self._root.name and path.is_file()
+            self._modules[name] = _Module(path) if is_own else None
         return self._modules[name]
 
     def _data(self, module: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -199,8 +199,8 @@ class SourceTree:
         beside = self._root.joinpath(*module.split(".")[1:-1])
         files = {path.name: path for path in beside.iterdir() if path.is_file() and path.suffix != ".py"}
         for text in texts:
-            named = [files[text]] if text in files else []
-            for path in (*named, *self._prompts.get(text, ())):
+            named_files = [files[text]] if text in files else []
+            for path in (*named_files, *self._prompts.get(text, ())):
                 yield path.relative_to(self._root).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -246,17 +246,17 @@ class _Module:
     def definition(self, name: str) -> Definition:
         """What binds a name, read when it is asked for."""
         if name not in self._read:
-            found = self._read[name] = Definition()
+            definition = self._read[name] = Definition()
             for statement in self.bodies[name]:
                 plain = _Plain().visit(statement)
-                found.source += f"{ast.unparse(plain)}\n"
+                definition.source += f"{ast.unparse(plain)}\n"
                 for node in ast.walk(plain):
                     if isinstance(node, ast.Name):
-                        found.names.add(node.id)
+                        definition.names.add(node.id)
                     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                        found.texts.add(node.value)
+                        definition.texts.add(node.value)
                     elif isinstance(node, ast.Import | ast.ImportFrom):
-                        found.imports.update(place for _, place in _imported(node))
+                        definition.imports.update(place for _, place in _imported(node))
         return self._read[name]
 
 
@@ -271,7 +271,7 @@ class _Plain(ast.NodeTransformer):
         before = self._in_class
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             self._in_class = isinstance(node, ast.ClassDef)
-            node.body = [each for each in node.body if not _is_docstring(each)] or [ast.Pass()]
+            node.body = [statement for statement in node.body if not _is_docstring(statement)] or [ast.Pass()]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         elif isinstance(node, ast.arg):
@@ -279,9 +279,9 @@ class _Plain(ast.NodeTransformer):
         elif isinstance(node, ast.AnnAssign) and not self._in_class:
             plain = ast.Assign([node.target], node.value) if node.value is not None else ast.Pass()
             node = ast.copy_location(plain, node)
-        found = self.generic_visit(node)
+        result = self.generic_visit(node)
         self._in_class = before
-        return found
+        return result
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -331,7 +331,7 @@ def _stamp(root: Path) -> str:
     """Digest of names, sizes and times of all files of a package that may count."""
     facts: list[Fact] = [sys.version]
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(each for each in folders if each != "__pycache__")
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):
             state = os.stat(f"{folder}/{name}")  # noqa: PTH116 - a fifth of the time
             facts += (folder, name, state.st_size, state.st_mtime_ns)
@@ -349,18 +349,18 @@ def _cache_path() -> Path | None:
 
 def _read_known(path: Path | None) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes()) if path is not None else {}
+        content = json.loads(path.read_bytes()) if path is not None else {}
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def _write_known(path: Path | None, known: Mapping[str, Any]) -> None:
+def _write_known(path: Path | None, content: Mapping[str, Any]) -> None:
     """Keep what was found, where the folder may be written to."""
     if path is None:
         return
     aside = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(known))
+        aside.write_text(json.dumps(content))
         aside.replace(path)

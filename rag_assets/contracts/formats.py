@@ -82,7 +82,9 @@ class DocumentFormat(StrEnum):
     XML = "xml", Pages.SECTIONS, Reader.UNSTRUCTURED, (), True
 
 
-UNSTRUCTURED_ONLY = tuple(sorted(each.value for each in DocumentFormat if each.reader is Reader.UNSTRUCTURED))
+UNSTRUCTURED_ONLY = tuple(
+    sorted(document_format.value for document_format in DocumentFormat if document_format.reader is Reader.UNSTRUCTURED)
+)
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,13 @@ FAMILIES = (
     Family(
         "excel",
         _word("excel|xlsx?|workbooks?|spreadsheets?") + "|エクセル",
-        tuple(each for each in DocumentFormat if each.pages is Pages.SHEETS),
+        tuple(document_format for document_format in DocumentFormat if document_format.pages is Pages.SHEETS),
     ),
     Family("word", _word("word|docx") + "|ワード(?:文書|ファイル)", (DocumentFormat.DOCX, DocumentFormat.DOC)),
     Family(
         "powerpoint",
         _word("powerpoint|pptx?|slides?") + "|パワーポイント|パワポ|スライド",
-        tuple(each for each in DocumentFormat if each.pages is Pages.SLIDES),
+        tuple(document_format for document_format in DocumentFormat if document_format.pages is Pages.SLIDES),
     ),
     Family("markdown", _word("markdown") + "|マークダウン", (DocumentFormat.MD,)),
     Family("csv", _word("csv"), (DocumentFormat.CSV, DocumentFormat.TSV)),
@@ -132,6 +134,8 @@ FAMILIES = (
 
 def formats_called(name: str) -> tuple[DocumentFormat, ...]:
     """Formats that people may mean by a name or an extension, as in `excel`, `エクセル` or `htm`; in lower case."""
-    families = [each for each in FAMILIES if name == each.name or re.fullmatch(each.words, name)]
-    by_extension = [each for each in DocumentFormat if name in each.extensions]
-    return tuple(dict.fromkeys([*by_extension, *(found for each in families for found in each.formats)]))
+    families = [family for family in FAMILIES if name == family.name or re.fullmatch(family.words, name)]
+    by_extension = [document_format for document_format in DocumentFormat if name in document_format.extensions]
+    return tuple(
+        dict.fromkeys([*by_extension, *(document_format for family in families for document_format in family.formats)])
+    )
