@@ -69,22 +69,22 @@ class _Process:
 
     def __init__(self, module: str, options: "WorkerOptions") -> None:
         self._scratch = tempfile.mkdtemp(prefix="rag-assets-")  # of the programs that it starts
-        self.connection, theirs = Pipe()
+        self.connection, child_connection = Pipe()
         lifeline, self._lifeline = os.pipe()
-        command = _COMMAND.format(path=sys.path, module=module, descriptor=theirs.fileno(), lifeline=lifeline)
+        command = _COMMAND.format(path=sys.path, module=module, descriptor=child_connection.fileno(), lifeline=lifeline)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._output: IO[bytes] | None = None
         self._output_bytes = options.output_bytes
         if options.output_bytes:
             self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
-        printed = subprocess.DEVNULL if self._output is None else self._output
+        output = subprocess.DEVNULL if self._output is None else self._output
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter with a fixed program
                 [sys.executable, "-W", "ignore", "-c", command],
                 stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                pass_fds=(theirs.fileno(), lifeline),
+                stdout=output,
+                stderr=output,
+                pass_fds=(child_connection.fileno(), lifeline),
                 env=environment | _SET | {"TMPDIR": self._scratch},
                 start_new_session=True,  # an interrupt from the keyboard is for its parent
             )
@@ -92,7 +92,7 @@ class _Process:
             self._forget()
             raise
         finally:
-            theirs.close()
+            child_connection.close()
             os.close(lifeline)
         if options.greeting:
             with suppress(OSError):  # where it has ended at once, reading from it says so
@@ -222,20 +222,20 @@ class _Worker:
             if not self._started:
                 self._receive(process, time.monotonic(), _START_SECONDS)
                 self._started = True
-            begun = time.monotonic()
+            began_at = time.monotonic()
             process.connection.send_bytes(request)
-            while (mark := self._receive(process, begun, seconds)) == _WANTS:
-                seconds = grant(self._receive(process, begun, seconds))
-            answer = read(self._receive(process, begun, seconds))
+            while (mark := self._receive(process, began_at, seconds)) == _WANTS:
+                seconds = grant(self._receive(process, began_at, seconds))
+            answer = read(self._receive(process, began_at, seconds))
         except (EOFError, OSError) as error:
             status = process.status(
                 10.0 if isinstance(error, EOFError | ConnectionError) else 0.0
             )  # memory takes time to free
             reason = "it took more memory than it may" if (status or 0) < 0 else "the process failed"
-            ended = self._ended(reason, seconds)
-            ended.status, ended.output = status, process.output()
+            end = self._end(reason, seconds)
+            end.status, end.output = status, process.output()
             self.close()
-            raise ended from error
+            raise end from error
         except BaseException:
             self.close()
             raise
@@ -243,29 +243,29 @@ class _Worker:
             self.close()
         return answer
 
-    def _receive(self, process: _Process, begun: float, seconds: float) -> bytes:
+    def _receive(self, process: _Process, began_at: float, seconds: float) -> bytes:
         if self._killed:
-            raise self._ended("it was ended", seconds)
+            raise self._end("it was ended", seconds)
         most = self._options.memory_bytes
         while True:
-            left = max(begun + seconds - time.monotonic(), 0.0)
+            left = max(began_at + seconds - time.monotonic(), 0.0)
             if process.connection.poll(left if most is None else min(left, _WATCH_SECONDS)):
                 return process.connection.recv_bytes(self._options.answer_bytes)
             self._data_bytes, resident_bytes = process.memory()
             if most is not None and resident_bytes > most:
-                ended = self._ended("it took more memory than it may", seconds)
-                ended.resident_bytes = resident_bytes
-                raise ended
+                end = self._end("it took more memory than it may", seconds)
+                end.resident_bytes = resident_bytes
+                raise end
             if not left:
-                ended = self._ended("it took longer than it may", seconds)
-                ended.is_late = True
-                raise ended
+                end = self._end("it took longer than it may", seconds)
+                end.is_late = True
+                raise end
 
-    def _ended(self, reason: str, seconds: float) -> WorkerEnded:
-        ended = WorkerEnded(reason)
-        ended.started, ended.seconds, ended.data_bytes = self._started, seconds, self._data_bytes
-        ended.is_killed = self._killed
-        return ended
+    def _end(self, reason: str, seconds: float) -> WorkerEnded:
+        end = WorkerEnded(reason)
+        end.started, end.seconds, end.data_bytes = self._started, seconds, self._data_bytes
+        end.is_killed = self._killed
+        return end
 
     def kill(self) -> None:
         self._killed = True
