@@ -66,13 +66,13 @@ class Checksums:
         Raises:
             StoreError: A file is gone, or is not what it was.
         """
-        found = {}
+        marks = {}
         for path in paths:
             mark = self._marks.get(path, published.get(path))
             if problem := self.problem(path, mark):
                 raise StoreError(f"{self.root / path}: {problem}; run `rag-assets index`")
-            found[path] = self._marks[path]
-        return found
+            marks[path] = self._marks[path]
+        return marks
 
     def problem(
         self, path: str, mark: str | None = None, *, thorough: bool = False, unread: bool = False
@@ -89,21 +89,21 @@ class Checksums:
             facts = _facts(self.root / path)
         except OSError:
             return "it is missing"
-        known = self._marks.get(path) or None
-        mark = mark or known
+        known_mark = self._marks.get(path) or None
+        mark = mark or known_mark
         if mark is not None and facts[0] != int(mark.partition(":")[0]):
             return "it is empty" if not facts[0] else "it has another size than when it was written"
-        if mark is not None and known == mark and self._facts[path] == facts and not thorough:
+        if mark is not None and known_mark == mark and self._facts[path] == facts and not thorough:
             return None
-        if unread and known is None:
+        if unread and known_mark is None:
             return None
         try:
-            found = mark_of(self.root / path)
+            current_mark = mark_of(self.root / path)
         except OSError as error:
             return f"it cannot be read: {error.strerror}"
-        if mark is not None and found != mark:
+        if mark is not None and current_mark != mark:
             return "its content is not what was written"
-        self._note(path, found, facts)
+        self._note(path, current_mark, facts)
         return None
 
     def adopt(self, paths: Iterable[str]) -> None:
@@ -154,8 +154,8 @@ def mark_of(path: Path) -> str:
 
 def _facts(path: Path) -> _Facts:
     """Size, times of the last change of content and of the file as such, and place on the disk."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _content_facts(facts: _Facts) -> tuple[int, int, int]:
@@ -230,20 +230,20 @@ class StoreDamage:
         """
         readable = self._snapshots.readable()
         marks = {path: mark for snapshot in readable for path, mark in snapshot.files.items()}
-        broken = {
+        problems = {
             path: problem
             for path, mark in marks.items()
             if (problem := self.checksums.problem(path, mark, thorough=thorough))
         }
-        gone = {snapshot.number for snapshot in readable} - {*self._snapshots.numbers()}  # pruned meanwhile
-        if gone:
+        pruned_numbers = {snapshot.number for snapshot in readable} - {*self._snapshots.numbers()}  # pruned meanwhile
+        if pruned_numbers:
             return self.find(thorough=thorough)
-        found = [*self._pointer_damage(readable), *self._published_damage(readable, broken)]
-        found += self._unpublished_rows(marks, thorough=thorough)
-        found += self._vector_damage(readable, {*marks}, thorough=thorough)
+        damages = [*self._pointer_damage(readable), *self._published_damage(readable, problems)]
+        damages += self._unpublished_rows(marks, thorough=thorough)
+        damages += self._vector_damage(readable, {*marks}, thorough=thorough)
         with suppress(OSError):  # who may only read finds them by their bytes the next time, too
             self.checksums.save()
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(damages))
 
     def set_aside(self, found: Sequence[Damage], aside: Quarantine) -> None:
         """Take away what is damaged, so that what is missing is computed by the next run."""
@@ -283,29 +283,29 @@ class StoreDamage:
         """
         for place, mark in self._lost.items():
             self._restore(place, mark)
-        dropped = []
+        messages = []
         newest = self._snapshots.newest()
         for snapshot in self._snapshots.readable():
             if snapshot != newest and any(self.checksums.problem(path, mark) for path, mark in snapshot.files.items()):
                 place = self._place(self._snapshots.path(snapshot.number))
                 aside.take(place)
-                dropped.append(f"snapshot {snapshot.number} cannot be made whole and is no longer kept")
+                messages.append(f"snapshot {snapshot.number} cannot be made whole and is no longer kept")
         self._snapshots.finish()
-        pointer, kept = self._snapshots.pointer(), self._snapshots.numbers()
-        if pointer is not None and kept and pointer.number not in kept:
-            self._snapshots.roll_back(kept[-1])
+        pointer, numbers = self._snapshots.pointer(), self._snapshots.numbers()
+        if pointer is not None and numbers and pointer.number not in numbers:
+            self._snapshots.roll_back(numbers[-1])
         self.checksums.save()
-        return dropped
+        return messages
 
     def note(self) -> None:
         """Note the files that are there now, so that later damage to them is noticed."""
         newest = self._snapshots.newest()
-        published = newest.files if newest else {}
+        published_marks = newest.files if newest else {}
         vectors = set(_vector_files(self._root))
         rows = {self._place(path) for table in TABLES.values() for path in self._lake.paths(table)}
         for path in sorted(vectors | rows):
             if self.checksums.mark(path) is None:
-                self.checksums.problem(path, published.get(path))
+                self.checksums.problem(path, published_marks.get(path))
         self.checksums.forget_renewed()
         self.checksums.adopt(self.checksums.known(""))
         self.checksums.forget(path for path in self.checksums.known("vectors/") if path not in vectors)
@@ -324,22 +324,22 @@ class StoreDamage:
         elif problem:
             remedy = "readers see the newest version; a rollback is to be made again"
             yield Damage(place, problem, remedy, DamageKind.POINTER)
-        kept = {each.number for each in readable}
+        readable_numbers = {snapshot.number for snapshot in readable}
         pointer = self._snapshots.pointer()
         numbers = self._snapshots.numbers()
-        missing = [] if pointer is None or pointer.number in numbers else [pointer.number]
-        for number in [*numbers, *missing]:
-            if number not in kept:
-                cause = "it is missing" if number in missing else "it is damaged"
+        missing_numbers = [] if pointer is None or pointer.number in numbers else [pointer.number]
+        for number in [*numbers, *missing_numbers]:
+            if number not in readable_numbers:
+                cause = "it is missing" if number in missing_numbers else "it is damaged"
                 remedy = f"snapshot {number} is no longer kept; what is stored is published anew"
                 yield Damage(self._place(self._snapshots.path(number)), cause, remedy, DamageKind.MANIFEST)
 
-    def _published_damage(self, readable: Sequence[Snapshot], broken: dict[str, str]) -> Iterator[Damage]:
+    def _published_damage(self, readable: Sequence[Snapshot], problems: dict[str, str]) -> Iterator[Damage]:
         """Damage to files that manifests name, and to those that manifests without checksums need."""
         latest = {path for table in TABLES.values() for path in self._latest_places(table, readable)}
-        needed = readable[-1].files if readable else {}
+        newest_files = readable[-1].files if readable else {}
         serving = set()
-        for path, problem in sorted(broken.items()):
+        for path, problem in sorted(problems.items()):
             parts = path.split("/")
             if parts[0] == "lake":
                 if path in latest:
@@ -348,7 +348,7 @@ class StoreDamage:
                     yield Damage(path, problem, "only earlier versions need it", DamageKind.EARLIER)
             elif not (self._root / "/".join(parts[:2])).exists():
                 continue  # the folder is named
-            elif path in needed:
+            elif path in newest_files:
                 serving.add("/".join(parts[:2]))
                 yield Damage(path, problem, f"{parts[1]} is written anew from the stored tables", DamageKind.EARLIER)
             else:
@@ -375,9 +375,9 @@ class StoreDamage:
                 place = self._place(path)
                 if place in marks:
                     continue
-                known = self.checksums.mark(place)
-                problem = self.checksums.problem(place, thorough=thorough) if known else None
-                if known is None or thorough:
+                known_mark = self.checksums.mark(place)
+                problem = self.checksums.problem(place, thorough=thorough) if known_mark else None
+                if known_mark is None or thorough:
                     try:
                         self._lake.check(path)
                         self.checksums.problem(place)
@@ -388,61 +388,65 @@ class StoreDamage:
 
     def _lost_shards(self, table: Table) -> Iterator[Damage]:
         """Shards of a table that no manifest names of which every file is gone."""
-        there = self._lake.latest(table)
+        shards = self._lake.latest(table)
         for place in self.checksums.known(f"lake/{table.name}/"):
-            if Path(place).parent.name not in there:
+            if Path(place).parent.name not in shards:
                 yield Damage(place, "it is missing", _remedy(table), DamageKind.ROWS)
 
-    def _vector_damage(self, readable: Sequence[Snapshot], named: set[str], *, thorough: bool) -> Iterator[Damage]:
+    def _vector_damage(
+        self, readable: Sequence[Snapshot], named_paths: set[str], *, thorough: bool
+    ) -> Iterator[Damage]:
         """Damage to files of LanceDB that no manifest names, and tables that cannot be opened."""
-        there, known = set(_vector_files(self._root)), set(self.checksums.known("vectors/"))
+        present_paths, known_paths = set(_vector_files(self._root)), set(self.checksums.known("vectors/"))
         newest = readable[-1] if readable else None
-        wanted = {f"{name}.lance" for name in newest.vector_tables} if newest else set()
-        for folder in sorted({path.split("/")[1] for path in there | known} | wanted):
+        serving_folders = {f"{name}.lance" for name in newest.vector_tables} if newest else set()
+        for folder in sorted({path.split("/")[1] for path in present_paths | known_paths} | serving_folders):
             name, place = folder.removesuffix(".lance"), f"vectors/{folder}"
             yield from self._hint_damage(place)
-            cause, files = None, [path for path in sorted(known - named) if path.startswith(f"{place}/")]
+            cause, files = None, [path for path in sorted(known_paths - named_paths) if path.startswith(f"{place}/")]
             exists = (self._root / place).exists()
-            if self._is_as_noted(place, files, there, known, thorough=thorough):
+            if self._is_as_noted(place, files, present_paths, known_paths, thorough=thorough):
                 continue
             try:
                 version = self._vectors().version(name)
-                moved = newest is None or newest.vector_tables.get(name) != version
-                strangers = any(path.startswith(f"{place}/") for path in there - known - named)
-                if thorough or (moved and strangers):
+                is_moved = newest is None or newest.vector_tables.get(name) != version
+                strangers = any(path.startswith(f"{place}/") for path in present_paths - known_paths - named_paths)
+                if thorough or (is_moved and strangers):
                     self._vectors().scan(name)
             except StoreError:
                 version, cause = 0, "it cannot be read" if exists else "it is missing"
             for path in files:
                 problem = self.checksums.problem(path, thorough=thorough)
-                needed = bool(problem and version) and self._vectors().needs(name, version, self._root / path)
-                if problem and path in there:
+                is_needed = bool(problem and version) and self._vectors().needs(name, version, self._root / path)
+                if problem and path in present_paths:
                     yield Damage(path, problem, "what needs it is written anew", DamageKind.EARLIER)
-                cause = cause or ("files of it are damaged" if needed else None)
-            if cause and (exists or folder in wanted):
+                cause = cause or ("files of it are damaged" if is_needed else None)
+            if cause and (exists or folder in serving_folders):
                 kind = DamageKind.SERVING if name in VECTOR_TABLES else DamageKind.DERIVED
                 source = " from the stored tables" if kind is DamageKind.SERVING else ""
                 yield Damage(place, cause, f"it is written anew{source}", kind)
 
     def _is_as_noted(
-        self, place: str, files: Sequence[str], there: set[str], known: set[str], *, thorough: bool
+        self, place: str, files: Sequence[str], present_paths: set[str], known_paths: set[str], *, thorough: bool
     ) -> bool:
         """Whether a table consists of the files that were noted when it was found intact, so that it need not be
         opened.
         """
-        mine = {path for path in there if path.startswith(f"{place}/")}
-        noted = {path for path in known if path.startswith(f"{place}/")}
+        table_paths = {path for path in present_paths if path.startswith(f"{place}/")}
+        noted_paths = {path for path in known_paths if path.startswith(f"{place}/")}
         return (
-            bool(mine) and mine == noted and not any(self.checksums.problem(path, thorough=thorough) for path in files)
+            bool(table_paths)
+            and table_paths == noted_paths
+            and not any(self.checksums.problem(path, thorough=thorough) for path in files)
         )
 
     def _hint_damage(self, place: str) -> Iterator[Damage]:
         """LanceDB looks for the latest version from a hint on; one that leads astray hides versions."""
         path = self._root / place / _HINT
         if path.exists():
-            names = (each.stem for each in path.parent.glob("*.manifest"))
+            names = (manifest.stem for manifest in path.parent.glob("*.manifest"))
             numbers = [int(stem) for stem in names if stem.isdigit()]
-            latest = max(((1 << 64) - 1 - each if each >= 1 << 63 else each for each in numbers), default=0)
+            latest = max(((1 << 64) - 1 - number if number >= 1 << 63 else number for number in numbers), default=0)
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if json.loads(path.read_bytes())["version"] == latest:
                     return
@@ -452,12 +456,12 @@ class StoreDamage:
 
     def _begin_anew(self, place: str, aside: Quarantine) -> None:
         name = place.removeprefix("vectors/").removesuffix(".lance")
-        known = self.checksums.known(f"{place}/")
+        known_paths = self.checksums.known(f"{place}/")
         if not self._vectors().begin_anew(name):
             aside.take(place)
             with suppress(StoreError):
                 self._vectors().forget_states(name)
-            self.checksums.forget(known)
+            self.checksums.forget(known_paths)
             for snapshot in self._snapshots.readable():  # numbers of versions begin again: none may be read under them
                 self.checksums.renew(path for path in snapshot.files if path.startswith(f"{place}/"))
 
@@ -480,8 +484,8 @@ def _remedy(table: Table) -> str:
 
 def serving_as_noted(root: Path) -> bool:
     """Whether the serving tables of a home consist of the files that a run noted when it had published them."""
-    noted = set(Checksums(root).known("vectors/"))
-    return bool(noted) and noted == set(_vector_files(root))
+    noted_paths = set(Checksums(root).known("vectors/"))
+    return bool(noted_paths) and noted_paths == set(_vector_files(root))
 
 
 def _vector_files(root: Path) -> Iterator[str]:
@@ -514,7 +518,7 @@ def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:
         causes = ((path, checksums.problem(path, mark, unread=True)) for path, mark in snapshot.files.items())
         first = next((f"{path}: {cause}" for path, cause in causes if cause), None)
         if first is None:
-            instead = f"{problem}: snapshot {snapshot.number} is read instead; run `rag-assets index`"
-            return snapshot, problem and instead
+            message = f"{problem}: snapshot {snapshot.number} is read instead; run `rag-assets index`"
+            return snapshot, problem and message
         problem = problem or f"snapshot {snapshot.number} is damaged ({first})"
     return candidates[0], f"{problem}, and no other is intact; run `rag-assets index`"

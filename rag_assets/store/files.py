@@ -25,7 +25,7 @@ from rag_assets.contracts.errors import StoreError
 
 _log = logging.getLogger(__name__)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_FULL_TEXT = re.compile("|".join([*(re.escape(os.strerror(each)) for each in sorted(_FULL)), "disk is full"]))
+_FULL_TEXT = re.compile("|".join([*(re.escape(os.strerror(code)) for code in sorted(_FULL)), "disk is full"]))
 _LOCK_SECONDS = 60.0  # far longer than a small file takes to be written
 ASIDE = ".tmp"  # how names end under which files and folders are written
 _LEFTOVER_SECONDS = 3600.0  # what nobody has written to for so long is of a killed process
@@ -69,7 +69,7 @@ class Lock:
             StoreError: Another holds it for all of that time, or it cannot be written.
         """
         try:
-            held = self._lock.acquire(timeout=wait_seconds)
+            lock = self._lock.acquire(timeout=wait_seconds)
         except Timeout as error:
             raise StoreError(f"{self._busy}: {self._path} is held by {self._holder()}") from error
         except OSError as error:
@@ -77,7 +77,7 @@ class Lock:
         with suppress(OSError):
             if not self._path.stat().st_size:  # file systems without locks have this in it already
                 self._path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
-        return held
+        return lock
 
     def _holder(self) -> str:
         with suppress(OSError, ValueError):
@@ -179,11 +179,11 @@ def commit_new(aside: Path, path: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder outlast a power cut, where the platform can."""
     with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(descriptor)
         finally:
-            os.close(opened)
+            os.close(descriptor)
 
 
 def sealed(value: Mapping[str, Any], indent: int | None = 1) -> bytes:

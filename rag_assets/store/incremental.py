@@ -56,7 +56,10 @@ class StepReport:
 
     def total(self) -> ShardReport:
         """What it did in all shards together."""
-        facts = ((each.computed, each.kept, each.removed, each.written) for each in self.shards.values())
+        facts = (
+            (shard_report.computed, shard_report.kept, shard_report.removed, shard_report.written)
+            for shard_report in self.shards.values()
+        )
         return ShardReport(*map(sum, zip(*facts, strict=True)))
 
 
@@ -70,8 +73,8 @@ def marked_stand_ins(key: str, causes: Mapping[str, int], *, again: bool) -> str
     """
     if not causes and not again:
         return key
-    listed = ",".join(f"{cause}={count}" for cause, count in sorted(causes.items()))
-    return f"{'again' if again else 'settled'}[{listed}]:{key}"
+    cause_list = ",".join(f"{cause}={count}" for cause, count in sorted(causes.items()))
+    return f"{'again' if again else 'settled'}[{cause_list}]:{key}"
 
 
 def finished(inputs: Mapping[str, str]) -> dict[str, str]:
@@ -116,23 +119,23 @@ class StandIns:
 
 def stand_ins(lake: Lake, table: Table, shards: Sequence[str] | None = None) -> StandIns:
     """What stands in for answers of a language model in some shards of a table, or in all."""
-    found = StandIns()
+    result = StandIns()
     for shard in lake.latest(table) if shards is None else shards:
         inputs = lake.inputs(table, shard)
-        found.total += len(inputs)
+        result.total += len(inputs)
         for key in inputs.values():
             if mark := _MARK.fullmatch(key):
-                listed = (each.partition("=") for each in mark["causes"].split(",") if each)
-                found.causes.update({cause: int(count) for cause, _, count in listed})
-                found.marked += 1
-                found.again += mark["state"] == "again"
-    return found
+                pairs = (item.partition("=") for item in mark["causes"].split(",") if item)
+                result.causes.update({cause: int(count) for cause, _, count in pairs})
+                result.marked += 1
+                result.again += mark["state"] == "again"
+    return result
 
 
 def stale_documents(lake: Lake, tables: Sequence[Table], shard: str, wanted: Mapping[str, str]) -> list[str]:
     """Documents of a shard whose rows in any of the tables were computed from something else, in order of id."""
-    stored = [settled(lake.inputs(table, shard)) for table in tables]
-    return sorted(name for name, key in wanted.items() if any(inputs.get(name) != key for inputs in stored))
+    stored_inputs = [settled(lake.inputs(table, shard)) for table in tables]
+    return sorted(name for name, key in wanted.items() if any(inputs.get(name) != key for inputs in stored_inputs))
 
 
 def update_shard(
@@ -144,19 +147,19 @@ def update_shard(
     the rows of every table, and is not called where nothing changed. The report is added to.
     """
     stale = stale_documents(lake, tables, shard, wanted)
-    gone = {name for table in tables for name in lake.inputs(table, shard)} - wanted.keys()
+    gone_ids = {name for table in tables for name in lake.inputs(table, shard)} - wanted.keys()
     fresh = compute(stale) if stale else {}
     for table in tables:
-        if stale or gone:
+        if stale or gone_ids:
             replace_documents(
-                lake, table, shard, fresh.get(table.name), {name: wanted[name] for name in stale}, gone, report
+                lake, table, shard, fresh.get(table.name), {name: wanted[name] for name in stale}, gone_ids, report
             )
         else:
             report.row_counts.setdefault(table.name, {})[shard] = lake.row_count(table, shard)
-    done = report.of(shard)
-    done.computed += len(stale)
-    done.removed += len(gone)
-    done.kept += len(wanted) - len(stale)
+    shard_report = report.of(shard)
+    shard_report.computed += len(stale)
+    shard_report.removed += len(gone_ids)
+    shard_report.kept += len(wanted) - len(stale)
 
 
 def replace_documents(
@@ -171,16 +174,16 @@ def replace_documents(
     """Replace the rows of some documents of a shard, computed from `inputs`, and drop those of others; all else stays.
     The report is added to.
     """
-    dropped = {*inputs, *gone}
+    dropped_ids = {*inputs, *gone}
     old_rows = lake.read(table, [shard])
-    if dropped:
-        old_rows = old_rows.filter(pc.invert(pc.is_in(old_rows["document_id"], pa.array(dropped, pa.string()))))
+    if dropped_ids:
+        old_rows = old_rows.filter(pc.invert(pc.is_in(old_rows["document_id"], pa.array(dropped_ids, pa.string()))))
     all_rows = (
         old_rows
         if rows is None
         else pa.concat_tables([old_rows, rows.select(old_rows.column_names).cast(old_rows.schema)])
     )
-    kept_inputs = {name: key for name, key in lake.inputs(table, shard).items() if name not in dropped}
+    kept_inputs = {name: key for name, key in lake.inputs(table, shard).items() if name not in dropped_ids}
     result = lake.write(table, shard, all_rows, {**kept_inputs, **inputs})
     report.of(shard).written += result.written
     report.row_counts.setdefault(table.name, {})[shard] = result.row_count
@@ -192,8 +195,8 @@ def invalidate_documents(lake: Lake, tables: Sequence[Table], shard: str, docume
     for table in tables:
         inputs = lake.inputs(table, shard)
         if names & inputs.keys():
-            forgotten = {name: ("forced" if name in names else key) for name, key in inputs.items()}
-            lake.write(table, shard, lake.read(table, [shard]), forgotten)
+            forced_inputs = {name: ("forced" if name in names else key) for name, key in inputs.items()}
+            lake.write(table, shard, lake.read(table, [shard]), forced_inputs)
 
 
 def clear_shard(lake: Lake, tables: Sequence[Table], shards: Sequence[str]) -> StepReport:

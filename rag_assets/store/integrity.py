@@ -70,9 +70,9 @@ class Reference:
 
     def query(self) -> str:
         """SQL for the first values that are not there, over `child`, `parent` and `alternative`."""
-        listed = self.values or pa.types.is_list(self.child.schema.field(self.column).type)
-        value = f"unnest({self.values or self.column})" if listed else self.column
-        key = self.key or self.column.removesuffix("s" if listed and not self.values else "")
+        is_list = self.values or pa.types.is_list(self.child.schema.field(self.column).type)
+        value = f"unnest({self.values or self.column})" if is_list else self.column
+        key = self.key or self.column.removesuffix("s" if is_list and not self.values else "")
         parents = f"SELECT {key} AS key FROM parent"  # noqa: S608 - declared names
         if self.alternative is not None:
             parents += f" UNION ALL SELECT {key} FROM alternative"  # noqa: S608 - declared names
@@ -87,7 +87,7 @@ def _cited(kind: str) -> str:
     return f"flatten([{numbers} for each in {references}])::INTEGER[]"
 
 
-def _named(child: Table, column: str) -> Reference:
+def _name_reference(child: Table, column: str) -> Reference:
     """A folded name, which is an entity's own or was merged into one's."""
     return Reference(child, column, ENTITIES, "name_key", alternative=ENTITY_MERGES)
 
@@ -106,11 +106,11 @@ REFERENCES = (
         for child in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
         for column, parent in (("document_id", DOCUMENTS), ("page_id", PAGES), ("chunk_id", CHUNKS))
     ),
-    _named(ENTITY_MENTIONS, "name_key"),
-    _named(RELATIONSHIP_MENTIONS, "source_key"),
-    _named(RELATIONSHIP_MENTIONS, "target_key"),
-    _named(CLAIMS, "subject_key"),
-    _named(CLAIMS, "object_key"),
+    _name_reference(ENTITY_MENTIONS, "name_key"),
+    _name_reference(RELATIONSHIP_MENTIONS, "source_key"),
+    _name_reference(RELATIONSHIP_MENTIONS, "target_key"),
+    _name_reference(CLAIMS, "subject_key"),
+    _name_reference(CLAIMS, "object_key"),
     Reference(ENTITY_MERGES, "merged_into", ENTITIES, "name_key"),
     Reference(RELATIONSHIPS, "source_id", ENTITIES, "entity_id"),
     Reference(RELATIONSHIPS, "target_id", ENTITIES, "entity_id"),
@@ -141,9 +141,9 @@ def schema_problems(lake: Lake, table: Table, versions: Versions | None = None) 
     problems = []
     for path in lake.paths(table, versions):
         with readable(path):
-            found = pq.read_schema(path)
-        if not found.equals(table.schema):
-            problems.append(f"{path}: expected {table.schema.names}, found {found.names}")
+            schema = pq.read_schema(path)
+        if not schema.equals(table.schema):
+            problems.append(f"{path}: expected {table.schema.names}, found {schema.names}")
     return problems
 
 
@@ -151,41 +151,43 @@ def key_problems(lake: Lake, table: Table) -> list[str]:
     """Keys that stand more than once in a table."""
     key = ", ".join(table.key)
     query = f"SELECT {key}, count(*) FROM stored GROUP BY ALL HAVING count(*) > 1 LIMIT {_SHOWN}"  # noqa: S608 - declared names
-    stored = lake.dataset(table)
-    return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, stored=stored)]
+    dataset = lake.dataset(table)
+    return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, stored=dataset)]
 
 
 def reference_problems(lake: Lake, table: Table) -> list[str]:
     """Rows of a table that refer to a row that is not there."""
     problems = []
-    for each in REFERENCES:
-        if each.child is not table:
+    for reference in REFERENCES:
+        if reference.child is not table:
             continue
-        tables = {"child": each.child, "parent": each.parent, "alternative": each.alternative}
-        files = {name: lake.dataset(of) for name, of in tables.items() if of is not None}
-        missing = _fetch(each.query(), **files)
-        shown = each.key if each.values else each.column
-        problems += [f"{shown} {row[0]!r} is not in {each.parent.name}" for row in missing]
+        tables = {"child": reference.child, "parent": reference.parent, "alternative": reference.alternative}
+        files = {
+            name: lake.dataset(related_table) for name, related_table in tables.items() if related_table is not None
+        }
+        missing_rows = _fetch(reference.query(), **files)
+        label = reference.key if reference.values else reference.column
+        problems += [f"{label} {row[0]!r} is not in {reference.parent.name}" for row in missing_rows]
     return problems
 
 
 def indexing_problems(lake: Lake, vectors: VectorStore, name: str) -> list[str]:
     """Differences between what a serving table should hold and what it holds."""
-    wanted: set[str] = set()
+    expected_keys: set[str] = set()
     for prefix, (table, key) in _SERVED[name].items():
-        marked = "indexed" in table.schema.names
-        rows = lake.read(table, columns=[key, "indexed"] if marked else [key])
-        keys = rows.filter(rows["indexed"])[key] if marked else rows[key]
-        wanted |= {f"{prefix}{each}" for each in keys.to_pylist()}
-    found = vectors.column(name, VECTOR_TABLES[name].key).to_pylist()
-    there = set(found)
+        is_marked = "indexed" in table.schema.names
+        rows = lake.read(table, columns=[key, "indexed"] if is_marked else [key])
+        keys = rows.filter(rows["indexed"])[key] if is_marked else rows[key]
+        expected_keys |= {f"{prefix}{value}" for value in keys.to_pylist()}
+    indexed_keys = vectors.column(name, VECTOR_TABLES[name].key).to_pylist()
+    distinct_keys = set(indexed_keys)
     problems = []
-    if missing := sorted(wanted - there):
-        problems.append(f"{len(missing)} rows are not indexed, among them {missing[:_SHOWN]}")
-    if surplus := sorted(there - wanted):
+    if missing_keys := sorted(expected_keys - distinct_keys):
+        problems.append(f"{len(missing_keys)} rows are not indexed, among them {missing_keys[:_SHOWN]}")
+    if surplus := sorted(distinct_keys - expected_keys):
         problems.append(f"{len(surplus)} rows are indexed but no longer stored, among them {surplus[:_SHOWN]}")
-    if len(there) != len(found):
-        problems.append(f"{len(found) - len(there)} duplicate keys")
+    if len(distinct_keys) != len(indexed_keys):
+        problems.append(f"{len(indexed_keys) - len(distinct_keys)} duplicate keys")
     return problems
 
 
@@ -193,13 +195,15 @@ def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
     """Everything that forbids publishing what is stored now."""
     structure = (schema_problems, key_problems, reference_problems)
     problems = [
-        f"{table.name}: {each}"
+        f"{table.name}: {problem}"
         for table in TABLES.values()
         if not table.recorded  # what was measured once forbids nothing
         for find in structure
-        for each in find(lake, table)
+        for problem in find(lake, table)
     ]
-    return problems + [f"{name}: {each}" for name in VECTOR_TABLES for each in indexing_problems(lake, vectors, name)]
+    return problems + [
+        f"{name}: {problem}" for name in VECTOR_TABLES for problem in indexing_problems(lake, vectors, name)
+    ]
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:

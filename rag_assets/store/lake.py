@@ -71,12 +71,12 @@ class Lake:
         Raises:
             StoreError: The stored number differs.
         """
-        stored = self.shards_file.read()
-        if stored is None:
+        content = self.shards_file.read()
+        if content is None:
             self.shards_file.write({"shard_count": SHARD_COUNT})
-        elif stored.get("shard_count") != SHARD_COUNT:
+        elif content.get("shard_count") != SHARD_COUNT:
             raise StoreError(
-                f"{self.shards_file.path}: expected {SHARD_COUNT} shards, found {stored.get('shard_count')}; "
+                f"{self.shards_file.path}: expected {SHARD_COUNT} shards, found {content.get('shard_count')}; "
                 "index into a new home"
             )
 
@@ -91,13 +91,13 @@ class Lake:
             names = [entry.name for entry in os.scandir(self.root / table.name)] if shards is None else shards
         except FileNotFoundError:
             return {}
-        found = {name: max(self._versions(table, name), default=0) for name in names}
-        return {shard: version for shard, version in sorted(found.items()) if version}
+        versions = {name: max(self._versions(table, name), default=0) for name in names}
+        return {shard: version for shard, version in sorted(versions.items()) if version}
 
     def paths(self, table: Table, versions: Versions | None = None) -> list[Path]:
         """Files of a table, in shard order: the latest ones, or those of given versions."""
-        chosen = self.latest(table) if versions is None else versions
-        return [self._path(table, shard, version) for shard, version in sorted(chosen.items())]
+        chosen_versions = self.latest(table) if versions is None else versions
+        return [self._path(table, shard, version) for shard, version in sorted(chosen_versions.items())]
 
     def read(
         self,
@@ -122,10 +122,12 @@ class Lake:
             StoreError: A file is missing or damaged.
         """
         schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
-        named = None if shards is None else set(shards)
-        chosen = self.latest(table, named) if versions is None else versions
-        wanted = {shard: version for shard, version in chosen.items() if named is None or shard in named}
-        parts = (self._read_file(path, table, columns, where) for path in self.paths(table, wanted))
+        names = None if shards is None else set(shards)
+        chosen_versions = self.latest(table, names) if versions is None else versions
+        wanted_versions = {
+            shard: version for shard, version in chosen_versions.items() if names is None or shard in names
+        }
+        parts = (self._read_file(path, table, columns, where) for path in self.paths(table, wanted_versions))
         return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts if part is not None)])
 
     def dataset(self, table: Table, versions: Versions | None = None) -> ds.Dataset:
@@ -150,8 +152,8 @@ class Lake:
         if not schema.equals(table.schema):
             return {}
         with readable(path):
-            stored: dict[str, str] = json.loads((schema.metadata or {}).get(_INPUTS, b"{}"))
-        return stored
+            inputs: dict[str, str] = json.loads((schema.metadata or {}).get(_INPUTS, b"{}"))
+        return inputs
 
     def row_count(self, table: Table, shard: str) -> int:
         """Rows of a shard."""
@@ -205,10 +207,10 @@ class Lake:
 
     def prune(self, table: Table, kept: Iterable[Versions]) -> None:
         """Remove the files that are neither the latest of their shard nor among kept versions."""
-        pinned = {(shard, version) for versions in kept for shard, version in versions.items()}
+        pinned_versions = {(shard, version) for versions in kept for shard, version in versions.items()}
         for shard, last in self.latest(table).items():
             for version in self._versions(table, shard):
-                if version != last and (shard, version) not in pinned:
+                if version != last and (shard, version) not in pinned_versions:
                     self._path(table, shard, version).unlink(missing_ok=True)
             for number in self._numbers(table, shard, _LOST_NAME):
                 if number < last:
@@ -227,8 +229,8 @@ class Lake:
         rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
         keys = rows.select(list(table.key)).group_by(list(table.key)).aggregate([([], "count_all")])
         if keys.num_rows != rows.num_rows:
-            repeated = keys.filter(pc.greater(keys["count_all"], 1)).to_pylist()[0]
-            raise SchemaError(f"{table.name}, shard {shard}: duplicate key {[repeated[name] for name in table.key]}")
+            duplicate = keys.filter(pc.greater(keys["count_all"], 1)).to_pylist()[0]
+            raise SchemaError(f"{table.name}, shard {shard}: duplicate key {[duplicate[name] for name in table.key]}")
         return rows
 
     def _commit(self, path: Path, rows: pa.Table) -> None:
@@ -261,14 +263,14 @@ class Lake:
         self, path: Path, table: Table, columns: Sequence[str] | None, where: pc.Expression | None
     ) -> pa.Table | None:
         """Rows of a file; None where it was written with other columns."""
-        chosen = None if columns is None else list(columns)
+        column_names = None if columns is None else list(columns)
         with readable(path):
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(table.schema):
                     return None
                 if where is None:
-                    return file.read(columns=chosen)
-            return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(chosen, where)
+                    return file.read(columns=column_names)
+            return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(column_names, where)
 
 
 @contextmanager

@@ -28,9 +28,9 @@ def stale_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[tu
     """Name and shard of serving tables whose rows were not made from what is stored now. Reads no rows."""
     stale = []
     for name in SERVING:
-        recorded = vectors.states(name)
-        wanted = serving_states(lake, name, embedder_name)
-        stale += [(name, shard) for shard, state in wanted.items() if recorded.get(shard) != state]
+        recorded_states = vectors.states(name)
+        wanted_states = serving_states(lake, name, embedder_name)
+        stale += [(name, shard) for shard, state in wanted_states.items() if recorded_states.get(shard) != state]
     return stale
 
 
@@ -68,13 +68,15 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         InconsistencyError: What is stored does not hold together; readers stay where they are, as after other errors.
         StoreError: A step is unfinished, or another run is writing.
     """
-    kept = snapshots.readable()[-kept_snapshots:]
+    newest_snapshots = snapshots.readable()[-kept_snapshots:]
     current = snapshots.current()
-    pinned = [*kept, *([current] if current else [])]
+    pinned_snapshots = [*newest_snapshots, *([current] if current else [])]
     for name, vector_table in VECTOR_TABLES.items():
         vectors.open(vector_table, embedder.dimension)
         vectors.optimize(
-            vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables], grace
+            vector_table,
+            [snapshot.vector_tables[name] for snapshot in pinned_snapshots if name in snapshot.vector_tables],
+            grace,
         )
     state = _state(lake, vectors)
     open_steps = [
@@ -85,8 +87,8 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         ),
     ]
     if open_steps:
-        named = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
-        raise StoreError(f"nothing is published: {named}; `rag-assets index` finishes it")
+        reasons = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
+        raise StoreError(f"nothing is published: {reasons}; `rag-assets index` finishes it")
     problems = all_problems(lake, vectors)
     if problems and _state(lake, vectors) == state:
         raise InconsistencyError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
@@ -103,23 +105,23 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         tables=tables,
         vector_tables=vector_tables,
         row_counts=counts,
-        files=_marks(lake, vectors, tables, vector_tables, kept),
+        files=_marks(lake, vectors, tables, vector_tables, newest_snapshots),
         steps=steps,
-        learned=kept[-1].learned if kept else {},
+        learned=newest_snapshots[-1].learned if newest_snapshots else {},
     )
-    if kept and kept[-1].same_content(snapshot):
-        snapshot = kept[-1]
+    if newest_snapshots and newest_snapshots[-1].same_content(snapshot):
+        snapshot = newest_snapshots[-1]
         snapshots.move_on(snapshot.number)
     else:
-        if changed := not (kept and kept[-1].same_rows(snapshot)):
+        if has_new_rows := not (newest_snapshots and newest_snapshots[-1].same_rows(snapshot)):
             snapshot = check(snapshot, current)
-        snapshot = snapshots.publish(snapshot, moves_rollback=changed)
-    remaining = snapshots.prune(kept_snapshots)
+        snapshot = snapshots.publish(snapshot, moves_rollback=has_new_rows)
+    remaining_snapshots = snapshots.prune(kept_snapshots)
     for name, table in TABLES.items():
-        lake.prune(table, [each.tables.get(name, {}) for each in remaining])
+        lake.prune(table, [snapshot.tables.get(name, {}) for snapshot in remaining_snapshots])
     if vectors.cached(embedder.dimension) > max(_SPARE_VECTORS, _SPARE_FACTOR * sum(map(vectors.count, VECTOR_TABLES))):
-        used = {embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in served_texts(lake)}
-        vectors.prune(embedder.dimension, used)
+        used_keys = {embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in served_texts(lake)}
+        vectors.prune(embedder.dimension, used_keys)
     vectors.optimize_cache(embedder.dimension, min(grace, _INTERNAL_GRACE))
     return snapshot
 
@@ -129,15 +131,15 @@ def _marks(
     vectors: VectorStore,
     tables: Mapping[str, Mapping[str, int]],
     vector_tables: Mapping[str, int],
-    kept: Sequence[Snapshot],
+    newest_snapshots: Sequence[Snapshot],
 ) -> dict[str, str]:
     """Size and digest of every file of a version; only files that no earlier version has are read."""
     root = lake.root.parent
     paths = [path for name, versions in tables.items() for path in lake.paths(TABLES[name], versions)]
     paths += [path for name, version in vector_tables.items() for path in vectors.files(name, version)]
     checksums = Checksums(root)
-    published = {path: mark for snapshot in kept for path, mark in snapshot.files.items()}
-    marks = checksums.marks((path.relative_to(root).as_posix() for path in paths), published)
+    published_marks = {path: mark for snapshot in newest_snapshots for path, mark in snapshot.files.items()}
+    marks = checksums.marks((path.relative_to(root).as_posix() for path in paths), published_marks)
     checksums.save()
     return marks
 

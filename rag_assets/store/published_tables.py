@@ -72,7 +72,7 @@ class PublishedTables:
 
     def is_whole(self, number: int, tables: Mapping[str, Versions]) -> bool:
         """Whether the folder of a version holds its files: links to those of the lake, or copies of their size."""
-        folder, linked = self.root / str(number), True
+        folder, is_linked = self.root / str(number), True
         for table in TABLES.values():
             if not table.published:  # it grows without new versions
                 continue
@@ -81,17 +81,21 @@ class PublishedTables:
             versions = tables.get(table.name, {})
             paths = dict(zip(sorted(versions), self._lake.paths(table, versions), strict=True))
             try:
-                found = {entry.name: entry.stat() for entry in os.scandir(folder / table.name)}
+                statuses = {entry.name: entry.stat() for entry in os.scandir(folder / table.name)}
             except OSError:
                 return False
-            if found.keys() != {f"{shard}.parquet" for shard in paths} and (paths or [*found] != ["empty.parquet"]):
+            if statuses.keys() != {f"{shard}.parquet" for shard in paths} and (
+                paths or [*statuses] != ["empty.parquet"]
+            ):
                 return False
             for shard, path in paths.items():
                 if not path.exists():  # it could not be linked again
                     continue
-                stored, shown = path.stat(), found[f"{shard}.parquet"]
-                linked = linked and shown.st_nlink > 1
-                if stored.st_size != shown.st_size or (linked and not os.path.samestat(stored, shown)):
+                stored_status, shown_status = path.stat(), statuses[f"{shard}.parquet"]
+                is_linked = is_linked and shown_status.st_nlink > 1
+                if stored_status.st_size != shown_status.st_size or (
+                    is_linked and not os.path.samestat(stored_status, shown_status)
+                ):
                     return False
         return True
 
@@ -142,8 +146,8 @@ class PublishedTables:
     def _link(self, table: Table, versions: Versions | None, folder: Path) -> None:
         """Give a table's files the names of their shards; a table without rows gets one empty file, for its columns."""
         folder.mkdir(parents=True, exist_ok=True)
-        chosen = self._lake.latest(table) if versions is None else versions
-        for shard, path in zip(sorted(chosen), self._lake.paths(table, chosen), strict=True):
+        chosen_versions = self._lake.latest(table) if versions is None else versions
+        for shard, path in zip(sorted(chosen_versions), self._lake.paths(table, chosen_versions), strict=True):
             if (folder / f"{shard}.parquet").exists():  # a record that was linked before
                 continue
             try:
@@ -152,7 +156,7 @@ class PublishedTables:
                 if error.errno not in NO_LINKS:
                     raise
                 shutil.copyfile(path, folder / f"{shard}.parquet")
-        if not chosen and not (folder / "empty.parquet").exists():
+        if not chosen_versions and not (folder / "empty.parquet").exists():
             pq.write_table(table.schema.empty_table(), folder / "empty.parquet")
 
 
@@ -161,9 +165,9 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
     import duckdb
 
     with TemporaryDirectory(prefix="rag-assets-") as scratch, duckdb.connect() as connection:
-        made = Path(scratch) / DATABASE  # not in the home: DuckDB cannot write where a path holds a question mark
+        database = Path(scratch) / DATABASE  # not in the home: DuckDB cannot write where a path holds a question mark
         try:
-            connection.execute(f"ATTACH {sql_literal(str(made))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
+            connection.execute(f"ATTACH {sql_literal(str(database))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
             connection.execute("USE made; BEGIN")
             for table in TABLES.values():
                 files = sql_literal(f"{_escaped(str(folder / table.name))}/*.parquet")
@@ -188,7 +192,7 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
         except duckdb.Error as error:
             raise StoreError(f"{folder / DATABASE}: the views cannot be made: {error}") from error
         with written_aside(folder / DATABASE) as aside:
-            shutil.copyfile(made, aside)
+            shutil.copyfile(database, aside)
             aside.replace(folder / DATABASE)
 
 

@@ -11,8 +11,8 @@ def read_queries() -> Mapping[str, str]:
     Their folder lies inside an installed package, or at the top of a checkout.
     """
     package = Path(__file__).parent.parent
-    installed = package / "sql"
-    folder = installed if installed.is_dir() else package.parent / "sql"
+    installed_folder = package / "sql"
+    folder = installed_folder if installed_folder.is_dir() else package.parent / "sql"
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.sql"))}
 
 

@@ -51,8 +51,8 @@ def chunk_rows(lake: Lake, shard: str) -> pa.Table:
     for row in rows:
         context, document_id = row.pop("context"), row["document_id"]
         beginning = beginnings.setdefault(document_id, row["text"][:_BEGINNING_CHARS])
-        derived = {"beginning": beginning, EMBEDDED_TEXT: _passage(context, row["text"])}
-        records.append({**row, **facts[document_id], **derived})
+        texts = {"beginning": beginning, EMBEDDED_TEXT: _passage(context, row["text"])}
+        records.append({**row, **facts[document_id], **texts})
     return _table(records, CHUNK_INDEX.fields)
 
 
@@ -85,11 +85,11 @@ def question_rows(lake: Lake, shard: str) -> pa.Table:
     facets: dict[str, list[str]] = {}
     for row in lake.read(DOCUMENT_FACETS, [shard], ["document_id", "facet", "value"]).to_pylist():
         facets.setdefault(row["document_id"], []).append(f"{row['facet']}={row['value']}")
-    copied = ["qa_id", "document_id", "shard", "chunk_ids", "page_ids", "language", "answer"]
+    copied_columns = ["qa_id", "document_id", "shard", "chunk_ids", "page_ids", "language", "answer"]
     records = [
         {
             **facts[row["document_id"]],
-            **{name: row[name] for name in copied},
+            **{name: row[name] for name in copied_columns},
             "facets": facets.get(row["document_id"], []),
             "text": row["question"],
             EMBEDDED_TEXT: row["question"],
@@ -106,28 +106,28 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
     The vector of an entity is the mean of those of passages that name it, which are made for the passages anyway; of
     an entity that no passage names, the vector of its own text. All rows are in the shard `WHOLE`.
     """
-    records, averaged = [], []
-    named_by = _passages_by_name(lake)
+    records, averaged_texts = [], []
+    passages_by_name = _passages_by_name(lake)
     columns = ["entity_id", "name", "name_key", "type", "aliases", "description"]
     for row in lake.read(ENTITIES, [shard], columns).to_pylist():
         names = " / ".join([row["name"], *row["aliases"]])
         text = f"{names}\n{row['description']}".strip()
-        copied = {name: row[name] for name in ("entity_id", "name", "type")}
-        records.append({**copied, "shard": shard, "text": text, EMBEDDED_TEXT: text})
-        averaged.append(named_by.get(row["name_key"], []))
-    return _table(records, ENTITY_INDEX.fields).append_column(AVERAGED_TEXTS, pa.array(averaged, _AVERAGED))
+        copied_fields = {name: row[name] for name in ("entity_id", "name", "type")}
+        records.append({**copied_fields, "shard": shard, "text": text, EMBEDDED_TEXT: text})
+        averaged_texts.append(passages_by_name.get(row["name_key"], []))
+    return _table(records, ENTITY_INDEX.fields).append_column(AVERAGED_TEXTS, pa.array(averaged_texts, _AVERAGED))
 
 
 def report_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `reports`, without vectors: title and summary are embedded; all in shard `WHOLE`."""
-    copied = ["community_id", "level", "title", "rating", "language", "text"]
+    copied_columns = ["community_id", "level", "title", "rating", "language", "text"]
     records = [
         {
-            **{name: row[name] for name in copied},
+            **{name: row[name] for name in copied_columns},
             "shard": shard,
             EMBEDDED_TEXT: f"{row['title']}\n{row['summary'][:_SUMMARY_CHARS]}",
         }
-        for row in lake.read(COMMUNITY_REPORTS, [shard], [*copied, "summary"]).to_pylist()
+        for row in lake.read(COMMUNITY_REPORTS, [shard], [*copied_columns, "summary"]).to_pylist()
     ]
     return _table(records, REPORT_INDEX.fields)
 
@@ -158,11 +158,16 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
     latest = {table.name: lake.latest(table) for table in tables}
     code = code_fingerprint(*serving_code(make_rows))
     if not tables[0].sharded:
-        read = [(each, *(fact for item in sorted(found.items()) for fact in item)) for each, found in latest.items()]
-        return {shard: digest(embedder_name, code, *read) for shard in latest[tables[0].name]}
+        inputs = [
+            (table_name, *(fact for item in sorted(versions.items()) for fact in item))
+            for table_name, versions in latest.items()
+        ]
+        return {shard: digest(embedder_name, code, *inputs) for shard in latest[tables[0].name]}
     shards = sorted({shard for versions in latest.values() for shard in versions})
     return {
-        shard: digest(embedder_name, code, *((each, found.get(shard)) for each, found in latest.items()))
+        shard: digest(
+            embedder_name, code, *((table_name, versions.get(shard)) for table_name, versions in latest.items())
+        )
         for shard in shards
     }
 
@@ -183,18 +188,18 @@ def _passage(context: str, text: str) -> str:
 def _passages_by_name(lake: Lake) -> Mapping[str, list[str]]:
     """For the key of each entity the texts of passages that name it, each once, in their order."""
     merges = lake.read(ENTITY_MERGES, columns=["name_key", "merged_into"])
-    merged = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
+    merge_targets = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
     texts = {
         row["chunk_id"]: _passage(row["context"], row["text"])
         for row in lake.read(CHUNKS, columns=["chunk_id", "context", "text"]).to_pylist()
     }
     mentions = lake.read(ENTITY_MENTIONS, columns=["name_key", "chunk_id"])
-    named_by: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    passages_by_name: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for name, chunk_id in zip(mentions["name_key"].to_pylist(), mentions["chunk_id"].to_pylist(), strict=True):
-        passages = named_by[merged.get(name, name)]
+        passages = passages_by_name[merge_targets.get(name, name)]
         if chunk_id in texts and len(passages) < _AVERAGED_PASSAGES:
             passages[texts[chunk_id]] = None
-    return {name: list(passages) for name, passages in named_by.items()}
+    return {name: list(passages) for name, passages in passages_by_name.items()}
 
 
 def _facts(lake: Lake, shard: str) -> Mapping[str, dict[str, object]]:
@@ -208,6 +213,6 @@ def _summaries(lake: Lake, shard: str) -> Iterator[tuple[SummaryFormat, dict[str
 
 
 def _table(records: Sequence[Mapping[str, object]], fields: Sequence[pa.Field]) -> pa.Table:
-    given = [field for field in fields if field.name not in COMPUTED_COLUMNS]
-    schema = pa.schema([*given, pa.field(EMBEDDED_TEXT, TEXT, nullable=False)])
+    given_fields = [field for field in fields if field.name not in COMPUTED_COLUMNS]
+    schema = pa.schema([*given_fields, pa.field(EMBEDDED_TEXT, TEXT, nullable=False)])
     return pa.Table.from_pylist(list(records), schema=schema)

@@ -82,7 +82,7 @@ class Pointer:
 
 def facts_digest(steps: Mapping[str, Mapping[str, str]]) -> str:
     """Digest of what the tables of all steps depend on beside their input."""
-    facts = ((step, *item) for step, own in sorted(steps.items()) for item in sorted(own.items()))
+    facts = ((step, *item) for step, step_facts in sorted(steps.items()) for item in sorted(step_facts.items()))
     return digest(*facts)
 
 
@@ -100,8 +100,8 @@ class Snapshots:
 
     def numbers(self) -> list[int]:
         """Numbers of the snapshots that are kept, rising."""
-        found = (_FILE_NAME.fullmatch(path.name) for path in self.root.glob("*.json"))
-        return sorted(int(match[1]) for match in found if match)
+        matches = (_FILE_NAME.fullmatch(path.name) for path in self.root.glob("*.json"))
+        return sorted(int(match[1]) for match in matches if match)
 
     def current(self) -> Snapshot | None:
         """The snapshot that readers see, or None before the first publication.
@@ -122,7 +122,9 @@ class Snapshots:
         readable = self.readable()
         if pointer is None:
             return readable[::-1]
-        return sorted(readable, key=lambda each: (each.number > pointer.number, abs(each.number - pointer.number)))
+        return sorted(
+            readable, key=lambda snapshot: (snapshot.number > pointer.number, abs(snapshot.number - pointer.number))
+        )
 
     def pointer(self) -> Pointer | None:
         """The pointer; None before the first publication, and where it is damaged."""
@@ -135,8 +137,8 @@ class Snapshots:
 
     def lost(self) -> str | None:
         """That versions were published of which none can be read any more, in words; else None."""
-        shown = self._tables.numbers() if self._tables is not None else []
-        traces = self.numbers() or self.pointer() or self.pointer_file.problem() or shown
+        table_numbers = self._tables.numbers() if self._tables is not None else []
+        traces = self.numbers() or self.pointer() or self.pointer_file.problem() or table_numbers
         if not traces or self.newest() is not None:
             return None
         return "the manifests of all published versions are damaged or gone; `rag-assets index` publishes anew"
@@ -252,7 +254,7 @@ class Snapshots:
                 self.path(number).unlink(missing_ok=True)
         if self._tables is not None:  # those of the version before stay, for who is in the middle of reading them
             self._tables.prune(keep | set(numbers[-2:]))
-        return [each for each in self.readable() if each.number in keep]
+        return [snapshot for snapshot in self.readable() if snapshot.number in keep]
 
     def next_number(self) -> int:
         """Number of the next snapshot; no number is given twice, though manifests may be lost."""

@@ -72,60 +72,60 @@ class VectorCache:
             ModelError: The embedder failed; batches computed before are kept.
         """
         keys = [embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in texts]
-        known = self._lookup(set(keys))
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        vectors_by_key = self._lookup(set(keys))
+        missing_texts = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}
         # Neighbours of one length waste no padding; the order of embedding does not show in the vectors.
-        todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
+        todo = sorted(missing_texts.items(), key=lambda item: (len(item[1]), item[0]))
         count = _FIRST_TEXTS
         for start in range(0, len(todo), BATCH_TEXTS):
             batch = todo[start : start + BATCH_TEXTS]
             parts: list[NDArray[np.float32]] = []
-            done = 0
-            while done < len(batch):
-                began = time.monotonic()
-                part = [text for _, text in batch[done : done + count]]
+            offset = 0
+            while offset < len(batch):
+                began_at = time.monotonic()
+                part = [text for _, text in batch[offset : offset + count]]
                 parts.append(embedder.embed(part, EmbeddingKind.PASSAGE))
-                done += len(part)
-                if time.monotonic() - began < _TOLD_SECONDS:
+                offset += len(part)
+                if time.monotonic() - began_at < _TOLD_SECONDS:
                     count = min(2 * count, BATCH_TEXTS)
-                if done < len(batch):
-                    embedded(start + done)
+                if offset < len(batch):
+                    embedded(start + offset)
             batch_keys, vectors = [key for key, _ in batch], np.concatenate(parts)
             rows = pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema)
             retried(partial(self.table.add, rows), self.table)
-            known.update(zip(batch_keys, vectors, strict=True))
+            vectors_by_key.update(zip(batch_keys, vectors, strict=True))
             embedded(start + len(batch))
         matrix = np.empty((len(keys), self._dimension), dtype=np.float32)
         for index, key in enumerate(keys):
-            matrix[index] = known[key]
+            matrix[index] = vectors_by_key[key]
         return matrix, len(todo)
 
     def _lookup(self, keys: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Vectors that the cache holds, by key."""
-        found: dict[str, NDArray[np.float32]] = {}
+        vectors_by_key: dict[str, NDArray[np.float32]] = {}
         if self.table.count_rows() == 0:
-            return found
-        ordered = sorted(keys)
-        for start in range(0, len(ordered), _LOOKUP_KEYS):
+            return vectors_by_key
+        ordered_keys = sorted(keys)
+        for start in range(0, len(ordered_keys), _LOOKUP_KEYS):
             rows = (
                 self.table.search()
-                .where(_in_keys(ordered[start : start + _LOOKUP_KEYS]))
+                .where(_in_keys(ordered_keys[start : start + _LOOKUP_KEYS]))
                 .select(["key", "vector"])
                 .limit(None)
                 .to_arrow()
             )
             matrix = vector_matrix(rows["vector"], self._dimension)
-            found.update(zip(rows["key"].to_pylist(), matrix, strict=True))
-        return found
+            vectors_by_key.update(zip(rows["key"].to_pylist(), matrix, strict=True))
+        return vectors_by_key
 
     def prune(self, keep: Collection[str]) -> int:
         """Drop vectors but those of keys (`embedding_key`) to keep, and give their number."""
-        stored = self.table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
-        kept = set(keep)
-        gone = sorted({key for key in stored if key not in kept})
-        for start in range(0, len(gone), _LOOKUP_KEYS):
-            retried(partial(self.table.delete, _in_keys(gone[start : start + _LOOKUP_KEYS])), self.table)
-        return len(gone)
+        stored_keys = self.table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
+        kept_keys = set(keep)
+        surplus_keys = sorted({key for key in stored_keys if key not in kept_keys})
+        for start in range(0, len(surplus_keys), _LOOKUP_KEYS):
+            retried(partial(self.table.delete, _in_keys(surplus_keys[start : start + _LOOKUP_KEYS])), self.table)
+        return len(surplus_keys)
 
     def ensure_index(self) -> None:
         """Index the key once there is something to look up."""

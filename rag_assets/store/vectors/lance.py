@@ -78,17 +78,17 @@ _ATTEMPTS = 8
 def ensure_indices(opened: LanceTable, table: VectorTable) -> None:
     """Make the indices that are missing; bringing them up to date is left to `optimize`."""
     rows = opened.count_rows()
-    indexed = {column for index in opened.list_indices() for column in index.columns}
-    wanted: dict[str, FTS | Bitmap | BTree | IvfFlat] = {"search_text": full_text_index(), table.key: BTree()}
+    indexed_columns = {column for index in opened.list_indices() for column in index.columns}
+    configs: dict[str, FTS | Bitmap | BTree | IvfFlat] = {"search_text": full_text_index(), table.key: BTree()}
     for field in table.fields:
         if field.name in _BITMAP_COLUMNS:
-            wanted[field.name] = Bitmap()
+            configs[field.name] = Bitmap()
         elif field.name in _BTREE_COLUMNS:
-            wanted[field.name] = BTree()
+            configs[field.name] = BTree()
     if rows >= _VECTOR_INDEX_ROWS:
-        wanted["vector"] = IvfFlat(distance_type="dot")
-    for column, config in wanted.items():
-        if column not in indexed and rows:
+        configs["vector"] = IvfFlat(distance_type="dot")
+    for column, config in configs.items():
+        if column not in indexed_columns and rows:
             retried(partial(opened.create_index, column, config=config), opened)
 
 
@@ -111,9 +111,9 @@ def age_to_drop(opened: LanceTable, keep_versions: Collection[int], grace: timed
     Tags would pin single versions, but LanceDB refuses to clean up at all where an old version is tagged.
     """
     now = datetime.now().astimezone()
-    kept = [item["timestamp"].astimezone() for item in opened.list_versions() if item["version"] in keep_versions]
-    oldest = max((now - stamp for stamp in kept), default=timedelta(0))
-    return max(grace, oldest + timedelta(seconds=1) if kept else timedelta(0), timedelta(milliseconds=1))
+    stamps = [item["timestamp"].astimezone() for item in opened.list_versions() if item["version"] in keep_versions]
+    oldest = max((now - stamp for stamp in stamps), default=timedelta(0))
+    return max(grace, oldest + timedelta(seconds=1) if stamps else timedelta(0), timedelta(milliseconds=1))
 
 
 def manifest_of(folder: Path, version: int) -> Path:
@@ -169,8 +169,8 @@ def readable(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        expected = isinstance(error, (RuntimeError, OSError, ValueError, pa.ArrowException))
-        if not expected and not type(error).__module__.startswith("pyo3"):  # its core panics over some damage
+        is_expected = isinstance(error, (RuntimeError, OSError, ValueError, pa.ArrowException))
+        if not is_expected and not type(error).__module__.startswith("pyo3"):  # its core panics over some damage
             raise
         _LOG.info("vector table %s: %s", name, error)
         raise StoreError(f"vector table {name}: missing or damaged; `rag-assets index` makes it anew") from error
@@ -194,8 +194,8 @@ def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> 
             if "conflict" not in str(error).lower():
                 if isinstance(error, OSError):
                     raise
-                said = str(error).partition(", /")[0]
-                raise StoreError(f"vector store: {said}; `rag-assets index` mends what is damaged") from error
+                message = str(error).partition(", /")[0]
+                raise StoreError(f"vector store: {message}; `rag-assets index` mends what is damaged") from error
             if attempt == _ATTEMPTS - 1:
                 raise StoreError(f"vector store: other writers were in the way {_ATTEMPTS} times: {error}") from error
             _LOG.info("vector store: commit conflict, attempt %d", attempt + 1)

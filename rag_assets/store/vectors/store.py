@@ -73,8 +73,8 @@ class SyncResult:
 
 def sql_in(column: str, values: Iterable[str]) -> str:
     """SQL condition that a column of strings holds one of the values; false where there are none."""
-    listed = ", ".join(sql_literal(value) for value in values)
-    return f"{column} IN ({listed})" if listed else "false"
+    literals = ", ".join(sql_literal(value) for value in values)
+    return f"{column} IN ({literals})" if literals else "false"
 
 
 class SyncStates:
@@ -91,8 +91,8 @@ class SyncStates:
     def of(self, name: str) -> dict[str, str]:
         """State of each shard of a serving table that has one."""
         rows = self.table.search().limit(None).to_arrow().to_pylist()
-        parted = [(*row["key"].rsplit("/", 1), row["state"]) for row in rows]
-        return {shard: state for table, shard, state in parted if table == name}
+        entries = [(*row["key"].rsplit("/", 1), row["state"]) for row in rows]
+        return {shard: state for table, shard, state in entries if table == name}
 
     def forget(self, name: str, shards: Collection[str]) -> None:
         """Take away the states of shards whose rows are about to change."""
@@ -102,9 +102,11 @@ class SyncStates:
 
     def keep(self, name: str, states: Mapping[str, str]) -> None:
         """Write down the states of shards whose rows are written."""
-        known = self.of(name)
+        known_states = self.of(name)
         new = [
-            {"key": f"{name}/{shard}", "state": state} for shard, state in states.items() if known.get(shard) != state
+            {"key": f"{name}/{shard}", "state": state}
+            for shard, state in states.items()
+            if known_states.get(shard) != state
         ]
         if new:
             upsert(self.table, "key", pa.Table.from_pylist(new, schema=_STATES_SCHEMA))
@@ -130,13 +132,13 @@ class VectorStore:
         """
         schema = table.schema(dimension)
         try:
-            opened = self._existing(table.name)
+            lance_table = self._existing(table.name)
         except StoreError:
-            opened = open_or_create(self._database, table.name, schema)
-        if _layout(opened.schema) != _layout(schema):
+            lance_table = open_or_create(self._database, table.name, schema)
+        if _layout(lance_table.schema) != _layout(schema):
             _LOG.warning("vector table %s has another schema: its rows are written anew", table.name)
-            opened = self._database.create_table(table.name, schema=schema, mode="overwrite")
-        return opened
+            lance_table = self._database.create_table(table.name, schema=schema, mode="overwrite")
+        return lance_table
 
     def open_at(self, name: str, version: int) -> LanceTable:
         """Open a table for reading at a version, which later writes do not change.
@@ -144,10 +146,10 @@ class VectorStore:
         Raises:
             StoreError: There is no such table, or the version is gone.
         """
-        opened = self._existing(name)
+        lance_table = self._existing(name)
         with readable(name):
-            opened.checkout(version)
-        return opened
+            lance_table.checkout(version)
+        return lance_table
 
     def version(self, name: str) -> int:
         """Latest version of a table.
@@ -174,8 +176,8 @@ class VectorStore:
     def forget_states(self, name: str) -> None:
         """Forget what the rows of a table were made from, as it is gone."""
         with readable(_STATES):
-            recorded = SyncStates(self._database)
-            recorded.forget(name, list(recorded.of(name)))
+            sync_states = SyncStates(self._database)
+            sync_states.forget(name, list(sync_states.of(name)))
 
     def scan(self, name: str) -> None:
         """Read all of a table and of its indexes.
@@ -183,13 +185,13 @@ class VectorStore:
         Raises:
             StoreError: It cannot be read.
         """
-        opened = self._existing(name)
+        lance_table = self._existing(name)
         with readable(name):
-            for _ in opened.search().limit(None).to_batches():
+            for _ in lance_table.search().limit(None).to_batches():
                 pass
-            if isinstance(opened, LocalTable):
-                for index in opened.list_indices():
-                    opened.prewarm_index(index.name)
+            if isinstance(lance_table, LocalTable):
+                for index in lance_table.list_indices():
+                    lance_table.prewarm_index(index.name)
 
     def files(self, name: str, version: int) -> list[Path]:
         """The files that a version of a table consists of.
@@ -219,9 +221,9 @@ class VectorStore:
         Raises:
             StoreError: There is no such table.
         """
-        opened = self._existing(name)
+        lance_table = self._existing(name)
         with readable(name):
-            return int(opened.count_rows())
+            return int(lance_table.count_rows())
 
     def column(self, name: str, column: str) -> pa.ChunkedArray:
         """One column of a table, for checks; rows in no particular order.
@@ -229,9 +231,9 @@ class VectorStore:
         Raises:
             StoreError: There is no such table.
         """
-        opened = self._existing(name)
+        lance_table = self._existing(name)
         with readable(name):
-            return opened.search().select([column]).limit(None).to_arrow()[column]
+            return lance_table.search().select([column]).limit(None).to_arrow()[column]
 
     def sync(
         self,
@@ -258,41 +260,41 @@ class VectorStore:
             ModelError: The embedder failed; what it did before is kept.
             StoreError: Other writers were in the way for too long.
         """
-        opened = self.open(table, embedder.dimension)
+        lance_table = self.open(table, embedder.dimension)
         with readable(table.name):
-            existing = _existing_rows(opened, table, shards)
-        changed, gone, total = _differences(table, shards, existing, embedder.name)
-        recorded = SyncStates(self._database)
-        if changed or gone:
-            recorded.forget(table.name, shards)
-        cache = VectorCache(self._database, embedder.dimension) if changed else None
-        done = embedded = 0
-        to_do = sum(rows.num_rows for rows in changed)
-        progress(0, to_do)
-        for window in _windows(changed):
+            existing_rows = _existing_rows(lance_table, table, shards)
+        changed_rows, gone_keys, total = _differences(table, shards, existing_rows, embedder.name)
+        sync_states = SyncStates(self._database)
+        if changed_rows or gone_keys:
+            sync_states.forget(table.name, shards)
+        cache = VectorCache(self._database, embedder.dimension) if changed_rows else None
+        done_count = embedded_count = 0
+        changed_count = sum(rows.num_rows for rows in changed_rows)
+        progress(0, changed_count)
+        for window in _windows(changed_rows):
             assert cache is not None
             texts = window[EMBEDDED_TEXT].to_pylist()
 
-            def report(count: int, before: int = done) -> None:
-                progress(before + count, to_do)
+            def report(count: int, before: int = done_count) -> None:
+                progress(before + count, changed_count)
 
-            averaged = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
-            if averaged:
-                vectors, computed = _means(cache, averaged, texts, embedder)
+            averaged_texts = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
+            if averaged_texts:
+                vectors, computed_count = _means(cache, averaged_texts, texts, embedder)
             else:
-                vectors, computed = cache.embed(texts, embedder, report)
-            upsert(opened, table.key, _finished(table, window, texts, vectors))
-            done += window.num_rows
-            embedded += computed
-            progress(done, to_do)
-        _delete(opened, table, gone)
-        recorded.keep(table.name, {shard: state for shard, state in (states or {}).items() if shard in shards})
+                vectors, computed_count = cache.embed(texts, embedder, report)
+            upsert(lance_table, table.key, _rows_to_store(table, window, texts, vectors))
+            done_count += window.num_rows
+            embedded_count += computed_count
+            progress(done_count, changed_count)
+        _delete(lance_table, table, gone_keys)
+        sync_states.keep(table.name, {shard: state for shard, state in (states or {}).items() if shard in shards})
         return SyncResult(
-            upserted=to_do,
-            deleted=sum(len(keys) for keys in gone.values()),
-            unchanged=total - to_do,
-            embedded=embedded,
-            version=int(opened.version),
+            upserted=changed_count,
+            deleted=sum(len(keys) for keys in gone_keys.values()),
+            unchanged=total - changed_count,
+            embedded=embedded_count,
+            version=int(lance_table.version),
         )
 
     def embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
@@ -323,11 +325,11 @@ class VectorStore:
         Raises:
             StoreError: There is no such table, or other writers were in the way for too long.
         """
-        opened = self._existing(table.name)
-        ensure_indices(opened, table)
-        age = age_to_drop(opened, keep_versions, grace)
-        retried(partial(opened.optimize, cleanup_older_than=age), opened)
-        return int(opened.version)
+        lance_table = self._existing(table.name)
+        ensure_indices(lance_table, table)
+        age = age_to_drop(lance_table, keep_versions, grace)
+        retried(partial(lance_table.optimize, cleanup_older_than=age), lance_table)
+        return int(lance_table.version)
 
     def states(self, name: str) -> dict[str, str]:
         """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
@@ -343,8 +345,8 @@ class VectorStore:
         cache = VectorCache(self._database, dimension)
         cache.ensure_index()
         age = max(grace, timedelta(milliseconds=1))
-        for kept in (cache.table, SyncStates(self._database).table):
-            retried(partial(kept.optimize, cleanup_older_than=age), kept)
+        for lance_table in (cache.table, SyncStates(self._database).table):
+            retried(partial(lance_table.optimize, cleanup_older_than=age), lance_table)
 
     def prune(self, dimension: int, keep: Collection[str]) -> int:
         """Drop vectors kept by content but those of keys (`cache.embedding_key`) to keep, and give their number."""
@@ -359,46 +361,48 @@ def _layout(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
     return [(field.name, field.type) for field in schema]
 
 
-def _existing_rows(opened: LanceTable, table: VectorTable, shards: Collection[str]) -> dict[str, dict[str, str]]:
+def _existing_rows(lance_table: LanceTable, table: VectorTable, shards: Collection[str]) -> dict[str, dict[str, str]]:
     """Of the shards asked for: key and SHA-256 of each row stored."""
     columns = [table.key, "shard", "row_sha256"]
-    rows = opened.search().where(sql_in("shard", sorted(shards))).select(columns).limit(None).to_arrow()
-    stored: dict[str, dict[str, str]] = {shard: {} for shard in shards}
+    rows = lance_table.search().where(sql_in("shard", sorted(shards))).select(columns).limit(None).to_arrow()
+    digests_by_shard: dict[str, dict[str, str]] = {shard: {} for shard in shards}
     for key, shard, digest in zip(*(rows[name].to_pylist() for name in columns), strict=True):
-        stored[shard][key] = digest
-    return stored
+        digests_by_shard[shard][key] = digest
+    return digests_by_shard
 
 
 def _differences(
     table: VectorTable,
     shards: Mapping[str, pa.Table],
-    existing: Mapping[str, Mapping[str, str]],
+    existing_rows: Mapping[str, Mapping[str, str]],
     embedder_name: str,
 ) -> tuple[list[pa.Table], dict[str, list[str]], int]:
     """Rows to write with their SHA-256, keys to delete by shard, and the number of rows given."""
-    changed: list[pa.Table] = []
-    gone: dict[str, list[str]] = {}
-    seen: set[str] = set()
+    changed_rows: list[pa.Table] = []
+    gone_keys: dict[str, list[str]] = {}
+    seen_keys: set[str] = set()
     total = 0
     for shard in sorted(shards):
-        rows = _checked(table, shard, shards[shard])
+        rows = _checked_rows(table, shard, shards[shard])
         keys = rows[table.key].to_pylist()
-        if len(set(keys)) != len(keys) or not seen.isdisjoint(keys):
+        if len(set(keys)) != len(keys) or not seen_keys.isdisjoint(keys):
             raise SchemaError(f"vector table {table.name}, shard {shard}: rows share a {table.key}")
-        seen.update(keys)
+        seen_keys.update(keys)
         total += len(keys)
         digests = _row_digests(rows, embedder_name)
-        stored = existing[shard]
-        differs = [stored.get(key) != digest for key, digest in zip(keys, digests, strict=True)]
+        stored_digests = existing_rows[shard]
+        differs = [stored_digests.get(key) != digest for key, digest in zip(keys, digests, strict=True)]
         if any(differs):
-            changed.append(rows.append_column("row_sha256", pa.array(digests, pa.string())).filter(pa.array(differs)))
-        removed = sorted(set(stored).difference(keys))
-        if removed:
-            gone[shard] = removed
-    return changed, gone, total
+            changed_rows.append(
+                rows.append_column("row_sha256", pa.array(digests, pa.string())).filter(pa.array(differs))
+            )
+        removed_keys = sorted(set(stored_digests).difference(keys))
+        if removed_keys:
+            gone_keys[shard] = removed_keys
+    return changed_rows, gone_keys, total
 
 
-def _checked(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
+def _checked_rows(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
     """Rows cast to the columns that callers give.
 
     Raises:
@@ -408,11 +412,13 @@ def _checked(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
     schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
     if AVERAGED_TEXTS in rows.column_names:
         schema = schema.append(rows.schema.field(AVERAGED_TEXTS))
-    wanted, found = schema.names, rows.column_names
-    if set(wanted) != set(found):
-        raise SchemaError(f"vector table {table.name}, shard {shard}: expected columns {wanted}, found {found}")
+    schema_columns, row_columns = schema.names, rows.column_names
+    if set(schema_columns) != set(row_columns):
+        raise SchemaError(
+            f"vector table {table.name}, shard {shard}: expected columns {schema_columns}, found {row_columns}"
+        )
     try:
-        cast = rows.select(wanted).cast(schema)
+        cast = rows.select(schema_columns).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise SchemaError(f"vector table {table.name}, shard {shard}: {error}") from error
     strangers = set(pc.unique(cast["shard"]).to_pylist()) - {shard}
@@ -440,7 +446,7 @@ def _windows(tables: Sequence[pa.Table]) -> Iterable[pa.Table]:
             yield rows.slice(start, _WRITE_ROWS)
 
 
-def _finished(table: VectorTable, rows: pa.Table, texts: list[str], vectors: NDArray[np.float32]) -> pa.Table:
+def _rows_to_store(table: VectorTable, rows: pa.Table, texts: list[str], vectors: NDArray[np.float32]) -> pa.Table:
     """Rows as stored: with search text and vector."""
     schema = table.schema(vectors.shape[1])
     columns = {
@@ -452,31 +458,31 @@ def _finished(table: VectorTable, rows: pa.Table, texts: list[str], vectors: NDA
 
 
 def _means(
-    cache: VectorCache, averaged: Sequence[Sequence[str]], own: Sequence[str], embedder: Embedder
+    cache: VectorCache, averaged_texts: Sequence[Sequence[str]], own_texts: Sequence[str], embedder: Embedder
 ) -> tuple[NDArray[np.float32], int]:
     """For each row the mean of the vectors of its texts, of length 1, and how many texts were embedded.
 
     Args:
         cache: Holds most of the vectors.
-        averaged: Texts of each row; where there are none, its own text stands for them.
-        own: Text of each row.
+        averaged_texts: Texts of each row; where there are none, its own text stands for them.
+        own_texts: Text of each row.
         embedder: Computes vectors that are not at hand.
     """
-    texts = [each or [text] for each, text in zip(averaged, own, strict=True)]
+    texts = [group or [text] for group, text in zip(averaged_texts, own_texts, strict=True)]
     places = {text: place for place, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
-    vectors, computed = cache.embed(list(places), embedder)
-    means = np.stack([vectors[[places[text] for text in each]].mean(axis=0) for each in texts])
+    vectors, computed_count = cache.embed(list(places), embedder)
+    means = np.stack([vectors[[places[text] for text in group]].mean(axis=0) for group in texts])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    return (means / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32), computed
+    return (means / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32), computed_count
 
 
-def _delete(opened: LanceTable, table: VectorTable, gone: Mapping[str, Sequence[str]]) -> None:
+def _delete(lance_table: LanceTable, table: VectorTable, gone_keys: Mapping[str, Sequence[str]]) -> None:
     """Delete rows; the shard stands in the condition, so that a key that moved to another shard stays there."""
-    for shard, keys in gone.items():
+    for shard, keys in gone_keys.items():
         for start in range(0, len(keys), _DELETE_KEYS):
-            listed = sql_in(table.key, keys[start : start + _DELETE_KEYS])
-            condition = f"shard = {sql_literal(shard)} AND {listed}"
-            retried(partial(opened.delete, condition), opened)
+            key_condition = sql_in(table.key, keys[start : start + _DELETE_KEYS])
+            condition = f"shard = {sql_literal(shard)} AND {key_condition}"
+            retried(partial(lance_table.delete, condition), lance_table)
 
 
 class CachedEmbedder:
