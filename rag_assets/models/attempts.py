@@ -77,13 +77,13 @@ def until_answered(ask: Callable[[], Answer], pacing: Pacing, name: str) -> Answ
     Raises:
         AwayError: It is away still, or has answered nothing in this run.
     """
-    began = time.monotonic()
+    began_at = time.monotonic()
     is_logged = False
     while True:
         try:
             return ask()
         except AwayError as error:
-            if time.monotonic() - began >= pacing.outage or not pacing.known():
+            if time.monotonic() - began_at >= pacing.outage or not pacing.known():
                 raise
             if not is_logged:
                 _log_waiting(name, pacing, error)
@@ -92,9 +92,9 @@ def until_answered(ask: Callable[[], Answer], pacing: Pacing, name: str) -> Answ
 
 
 def _log_waiting(name: str, pacing: Pacing, error: Exception) -> None:
-    waiting = "%s: waiting for the model server since %s, %g s at most (%s): %s"
+    message = "%s: waiting for the model server since %s, %g s at most (%s): %s"
     since = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    _log.warning(waiting, name, since, pacing.outage, "language_model.outage_seconds", error)
+    _log.warning(message, name, since, pacing.outage, "language_model.outage_seconds", error)
 
 
 class CongestionWindow:
@@ -150,9 +150,9 @@ class CongestionWindow:
 
     def pause(self, seconds: float) -> None:
         """Let nothing begin for a while."""
-        until = time.monotonic() + seconds
-        if until > self._paused_until:
-            self._paused_until = until
+        deadline = time.monotonic() + seconds
+        if deadline > self._paused_until:
+            self._paused_until = deadline
             if self._pause is not None:
                 self._pause.cancel()
             self._pause = asyncio.get_running_loop().call_later(seconds, self._resume)
@@ -282,8 +282,8 @@ class Attempts:
         """Cancel what is under way; the number of tasks that have not ended after so many seconds."""
         for task in self._tasks:
             task.cancel()
-        pending = (await asyncio.wait(self._tasks, timeout=seconds))[1] if self._tasks else set()
-        return len(pending)
+        pending_tasks = (await asyncio.wait(self._tasks, timeout=seconds))[1] if self._tasks else set()
+        return len(pending_tasks)
 
     async def _answer(self, request: Request) -> Completion:
         prefix = request.prefix
@@ -298,52 +298,54 @@ class Attempts:
         return await self._try(request)
 
     async def _try(self, request: Request) -> Completion:
-        began = time.monotonic()
-        failed = limited = 0
+        began_at = time.monotonic()
+        failed_attempts = limited_attempts = 0
         while self._failure is None:
             try:
-                return await self._attempt(request, self._patient_until(began))
+                return await self._attempt(request, self._patient_until(began_at))
             except TimeoutError:
-                self._check_patience(began, 0.0)
+                self._check_patience(began_at, 0.0)
             except CallError as error:
                 match error.problem:
                     case CallProblem.REJECTED:
-                        return replace(_failed(request, str(error), began), rejected=True)
+                        return replace(_failed_completion(request, str(error), began_at), rejected=True)
                     case CallProblem.DENIED:
                         raise self.give_up(ModelError(f"{self._name}: {error}; {_GO_ON}")) from error
                     case CallProblem.RATE_LIMITED:
-                        limited += 1
+                        limited_attempts += 1
                     case CallProblem.UNREACHABLE:
                         pass
                     case CallProblem.OVERLOADED if self._answered and self._is_out:
                         pass
                     case _:
-                        failed += 1
-                seconds = time.monotonic() - began
-                unlucky = limited >= self._pacing.limited_attempts and seconds >= self._pacing.limited
-                if failed >= self._attempts or unlucky:
-                    return _failed(request, f"{error}; {failed + limited} attempts in {seconds:.0f} s", began)
+                        failed_attempts += 1
+                seconds = time.monotonic() - began_at
+                is_unlucky = limited_attempts >= self._pacing.limited_attempts and seconds >= self._pacing.limited
+                if failed_attempts >= self._attempts or is_unlucky:
+                    return _failed_completion(
+                        request, f"{error}; {failed_attempts + limited_attempts} attempts in {seconds:.0f} s", began_at
+                    )
                 if self._failure is None:
-                    waited = self._pacing.asked_seconds(error)
-                    failures = 1 if waited else max(1, failed + limited)
-                    waited += self._pacing.backoff_seconds(failures)
-                    self._check_patience(began, waited)
-                    await asyncio.sleep(waited)
+                    wait_seconds = self._pacing.asked_seconds(error)
+                    failures = 1 if wait_seconds else max(1, failed_attempts + limited_attempts)
+                    wait_seconds += self._pacing.backoff_seconds(failures)
+                    self._check_patience(began_at, wait_seconds)
+                    await asyncio.sleep(wait_seconds)
         raise self._failure
 
     @property
     def _is_out(self) -> bool:
         return self._streak.length >= self._pacing.failures
 
-    def _patient_until(self, began: float) -> float:
-        return max(began, self._heard_at) + self._pacing.deadline
+    def _patient_until(self, began_at: float) -> float:
+        return max(began_at, self._heard_at) + self._pacing.deadline
 
-    def _check_patience(self, began: float, seconds: float) -> None:
+    def _check_patience(self, began_at: float, seconds: float) -> None:
         """Give the provider up where the next attempt would begin too late."""
         now = time.monotonic()
-        if now + seconds >= self._patient_until(began):
-            most = f"no answer after {now - began:.0f} s, of {self._pacing.deadline:.0f} s at most"
-            raise self.give_up(ModelError(f"{self._name}: {most}: {self._trouble}; {_GO_ON}"))
+        if now + seconds >= self._patient_until(began_at):
+            reason = f"no answer after {now - began_at:.0f} s, of {self._pacing.deadline:.0f} s at most"
+            raise self.give_up(ModelError(f"{self._name}: {reason}: {self._trouble}; {_GO_ON}"))
 
     async def _attempt(self, request: Request, patient_until: float) -> Completion:
         """Make an attempt.
@@ -352,14 +354,14 @@ class Attempts:
             CallError: It failed.
             TimeoutError: It could not begin in time.
         """
-        until = None if math.isinf(patient_until) else patient_until
-        async with asyncio.timeout_at(until) as waiting, self._window.attempt():
+        deadline = None if math.isinf(patient_until) else patient_until
+        async with asyncio.timeout_at(deadline) as timeout, self._window.attempt():
             tokens = 0
             if self._rate_limit is not None:
                 tokens = _estimate(request) if self._rate_limit.counts_tokens else 0
                 async with self._turn:
                     await self._rate_limit.wait(tokens)
-            waiting.reschedule(None)
+            timeout.reschedule(None)
             sent_at = time.monotonic()
             try:
                 completion = await self._call(request)
@@ -378,8 +380,8 @@ class Attempts:
         self._window.grow()
         if self._rate_limit:
             usage = completion.usage
-            read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-            self._rate_limit.settle(tokens, read + usage.output_tokens)
+            input_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+            self._rate_limit.settle(tokens, input_tokens + usage.output_tokens)
         return replace(completion, seconds=seconds, called_at=called_at)
 
     async def _call(self, request: Request) -> Completion:
@@ -432,20 +434,20 @@ class Attempts:
         if self._answered and is_away and not streak.is_logged and self._streak is streak:
             streak.is_logged = True
             _log_waiting(self._name, self._pacing, error)
-        deserted = not self._answered and now - streak.deserted_at >= self._pacing.deserted
-        if not deserted and streak.length < self._pacing.failures:
+        is_deserted = not self._answered and now - streak.deserted_at >= self._pacing.deserted
+        if not is_deserted and streak.length < self._pacing.failures:
             return
         patience = self._pacing.outage if self._answered else self._pacing.unreachable
-        if deserted or now - streak.away_at >= patience or now - streak.began_at >= self._pacing.limited:
+        if is_deserted or now - streak.away_at >= patience or now - streak.began_at >= self._pacing.limited:
             seconds = now - streak.began_at
-            tried = f"{streak.length} attempts in a row failed within {seconds:.0f} s, the last one by: {error}"
-            raise self.give_up(ModelError(f"{self._name}: {tried}; {_GO_ON}")) from error
+            reason = f"{streak.length} attempts in a row failed within {seconds:.0f} s, the last one by: {error}"
+            raise self.give_up(ModelError(f"{self._name}: {reason}; {_GO_ON}")) from error
         if sent_at > streak.probed_at:
             streak.probes += 1
             streak.probed_at = now
             self._window.close_to_one()
-            unheard = error.problem is CallProblem.UNREACHABLE
-            probes = min(streak.probes, _PROBES if self._answered else 1) if unheard else streak.probes
+            is_unreachable = error.problem is CallProblem.UNREACHABLE
+            probes = min(streak.probes, _PROBES if self._answered else 1) if is_unreachable else streak.probes
             self._window.pause(self._pacing.backoff_seconds(probes))
 
 
@@ -455,6 +457,6 @@ def _estimate(request: Request) -> int:
     return sum(map(estimate_tokens, texts)) + request.max_tokens
 
 
-def _failed(request: Request, error: str, began: float) -> Completion:
-    seconds = time.monotonic() - began
+def _failed_completion(request: Request, error: str, began_at: float) -> Completion:
+    seconds = time.monotonic() - began_at
     return Completion(request, Outcome.FAILED, seconds=seconds, called_at=time.time(), error=error)

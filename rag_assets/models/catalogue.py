@@ -104,10 +104,10 @@ def upper_price_usd(request: Request, facts: ModelFacts, *, batch: bool = False)
     tokens += _MESSAGE_TOKENS * (1 + len(texts))
     if request.schema is not None:
         tokens += _prefix_tokens(request.schema) + _SCHEMA_TOKENS
-    read = min(tokens * _GENEROUS, facts.context_tokens)
-    price = read * max(prices.input, prices.cache_write, prices.cache_read)
+    prompt_tokens = min(tokens * _GENEROUS, facts.context_tokens)
+    price = prompt_tokens * max(prices.input, prices.cache_write, prices.cache_read)
     price += facts.written_tokens(request.max_tokens) * prices.output
-    if 0 < prices.long_prompt_tokens < read:
+    if 0 < prices.long_prompt_tokens < prompt_tokens:
         price *= max(1.0, prices.long_prompt_factor)
     return price / _MILLION * (prices.batch_factor if batch else 1.0)
 

@@ -62,21 +62,21 @@ def side_by_side(dialogues: Sequence["Dialogue[Result]"]) -> "Dialogue[list[Resu
         Their results, in the order given.
     """
     results: dict[int, Result] = {}
-    asked: dict[int, Sequence[Request]] = {}
+    open_requests: dict[int, Sequence[Request]] = {}
     for index, dialogue in enumerate(dialogues):
         try:
-            asked[index] = next(dialogue)
+            open_requests[index] = next(dialogue)
         except StopIteration as stop:
             results[index] = stop.value
-    while asked:
-        answers = iter((yield [request for requests in asked.values() for request in requests]))
-        following: dict[int, Sequence[Request]] = {}
-        for index, requests in asked.items():
+    while open_requests:
+        answers = iter((yield [request for requests in open_requests.values() for request in requests]))
+        next_requests: dict[int, Sequence[Request]] = {}
+        for index, requests in open_requests.items():
             try:
-                following[index] = dialogues[index].send([next(answers) for _ in requests])
+                next_requests[index] = dialogues[index].send([next(answers) for _ in requests])
             except StopIteration as stop:
                 results[index] = stop.value
-        asked = following
+        open_requests = next_requests
     return [results[index] for index in range(len(dialogues))]
 
 
@@ -143,21 +143,23 @@ class _Conversations(Generic[Key, Result]):
             return
         current = _Round(key, dialogue, [None] * len(requests))
         for position, request in enumerate(requests):
-            waiting = self._waiting.setdefault(request.content_sha256, deque())
-            waiting.append((current, position))
+            queue = self._waiting.setdefault(request.content_sha256, deque())
+            queue.append((current, position))
             try:
                 self._session.submit(request)
             except ModelError as error:
-                waiting.pop()
+                queue.pop()
                 self._problem = error
                 return
 
     def _deliver(self, answer: Completion) -> None:
-        waiting = self._waiting[answer.request.content_sha256]
-        current, position = waiting.popleft()
-        if not waiting:
+        queue = self._waiting[answer.request.content_sha256]
+        current, position = queue.popleft()
+        if not queue:
             del self._waiting[answer.request.content_sha256]
         current.answers[position] = answer
         current.missing -= 1
         if not current.missing:
-            self._advance(current.key, current.dialogue, [each for each in current.answers if each is not None])
+            self._advance(
+                current.key, current.dialogue, [completion for completion in current.answers if completion is not None]
+            )

@@ -169,32 +169,32 @@ class ConcurrentSession:
 
     def _is_full(self) -> bool:
         most = self._concurrency + self._concurrency // 4
-        unanswered = len(self._line) + self._begun
-        return unanswered >= most or unanswered + self._unkept >= 2 * most
+        unanswered_count = len(self._line) + self._begun
+        return unanswered_count >= most or unanswered_count + self._unkept >= 2 * most
 
     def _start(self) -> None:
         """Make the loop and the caller; raises what making the caller raises."""
         self._loop = asyncio.new_event_loop()
         self._keeper = ThreadPoolExecutor(1, "keep-answers")
         self._sender = ThreadPoolExecutor(1, "note-calls")
-        started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="language-model", daemon=True)
+        start: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(start,), name="language-model", daemon=True)
         self._thread.start()
         try:
-            started.result()
+            start.result()
         finally:
-            if started.done() and started.exception() is not None:
+            if start.done() and start.exception() is not None:
                 self._thread.join()
                 self._thread = None
 
-    def _run(self, started: "Future[None]") -> None:
+    def _run(self, start: "Future[None]") -> None:
         # Not `asyncio.run`, which waits without limit for tasks that do not end.
         try:
-            self._loop.run_until_complete(self._serve(started))
+            self._loop.run_until_complete(self._serve(start))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
-            if started.exception() is None:
+            if start.exception() is None:
                 with self._changed:  # nobody waits for a loop that has ended
                     self._line.clear()
                     self._begun = 0
@@ -202,14 +202,14 @@ class ConcurrentSession:
                         self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
                     self._changed.notify_all()
 
-    async def _serve(self, started: "Future[None]") -> None:
+    async def _serve(self, start: "Future[None]") -> None:
         try:
             caller = self._make_caller()
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for it
-            started.set_exception(error)
+            start.set_exception(error)
             return
         self._attempts = self._make_attempts(caller)
-        started.set_result(None)
+        start.set_result(None)
         await self._stop.wait()
         left = await self._attempts.close(_CANCEL_SECONDS)
         if left:
@@ -250,28 +250,28 @@ class ConcurrentSession:
         """Note that a request is being sent, together with all others that are sent while the last note is written."""
         if isinstance(self._budget, Unlimited):
             return
-        noted = asyncio.get_running_loop().create_future()
-        self._unsent.append((request, noted))
+        future = asyncio.get_running_loop().create_future()
+        self._unsent.append((request, future))
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
-        await noted
+        await future
 
     async def _send_all(self) -> None:
         while self._unsent:
             batch, self._unsent = self._unsent, []
-            chosen = [request for request, noted in batch if not noted.done()]
+            requests = [request for request, future in batch if not future.done()]
             error: Exception | None = None
             try:
-                await asyncio.get_running_loop().run_in_executor(self._sender, self._budget.send, chosen)
-            except RagAssetsError as raised:
-                error = ModelError(f"{self._name}: a call cannot be written down: {raised}")
-            for _, noted in batch:
-                if noted.done():
+                await asyncio.get_running_loop().run_in_executor(self._sender, self._budget.send, requests)
+            except RagAssetsError as cause:
+                error = ModelError(f"{self._name}: a call cannot be written down: {cause}")
+            for _, future in batch:
+                if future.done():
                     continue
                 if error is None:
-                    noted.set_result(None)
+                    future.set_result(None)
                 else:
-                    noted.set_exception(error)
+                    future.set_exception(error)
         self._sending = None
 
     def _fail(self, error: ModelError) -> None:

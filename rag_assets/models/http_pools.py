@@ -53,6 +53,6 @@ class ConnectionPools(httpx2.AsyncBaseTransport):
 def _socket_options() -> list[tuple[int, int, int]]:
     """A connection on which nothing comes for minutes, while a model writes, is kept by routers and found when lost."""
     names = {"TCP_KEEPIDLE": _KEEPALIVE_SECONDS, "TCP_KEEPINTVL": _KEEPALIVE_SECONDS, "TCP_KEEPCNT": _KEEPALIVE_PROBES}
-    found = {getattr(socket, name, None): value for name, value in names.items()}
-    options = [(socket.IPPROTO_TCP, option, value) for option, value in found.items() if option is not None]
+    values = {getattr(socket, name, None): value for name, value in names.items()}
+    options = [(socket.IPPROTO_TCP, option, value) for option, value in values.items() if option is not None]
     return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *options]

@@ -114,8 +114,8 @@ def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget")
 
     if budget.limited:
         check_price(choice)
-    metered = MeteredModel(load_provider(choice, ledger), ledger, budget)
-    return StructuredModel(metered, choice.temperature, partial(ledger.note, metered.name), choice.repeats)
+    metered_model = MeteredModel(load_provider(choice, ledger), ledger, budget)
+    return StructuredModel(metered_model, choice.temperature, partial(ledger.note, metered_model.name), choice.repeats)
 
 
 def check_price(choice: ModelChoice) -> None:
@@ -174,7 +174,7 @@ def load_provider(choice: ModelChoice, ledger: "Ledger") -> "Provider":
         facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
         access = (choice.api_key, choice.base_url, choice.timeout_seconds)
         make_caller = partial(AnthropicCaller, choice.model, facts, *access)
-        primed = bool(facts.cache_prefix_tokens)
+        is_primed = bool(facts.cache_prefix_tokens)
         batches = BatchSettings(
             ledger.database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
         )
@@ -185,7 +185,7 @@ def load_provider(choice: ModelChoice, ledger: "Ledger") -> "Provider":
             *access,
             batch=choice.batch,
             batches=batches,
-            open_calls=partial(open_session, choice, ledger.database, pacing, make_caller, prime_prefixes=primed),
+            open_calls=partial(open_session, choice, ledger.database, pacing, make_caller, prime_prefixes=is_primed),
         )
     if choice.provider == "openai":
         from rag_assets.models.openai.endpoint import Endpoint

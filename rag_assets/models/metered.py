@@ -134,8 +134,8 @@ class _MeteredSession:
             call.followers.append(request.tag)
         elif key in self._elsewhere:
             self._elsewhere[key].append(request)
-        elif (found := self._find(key)) is not None:
-            self._hit(hit_of(request, found))
+        elif (answer := self._find(key)) is not None:
+            self._hit(hit_of(request, answer))
         else:
             self._ask(key, request)
 
@@ -185,13 +185,13 @@ class _MeteredSession:
     def _look_elsewhere(self) -> None:
         """Take answers that others have asked for, and ask oneself where they no longer do."""
         with self._stating("stored answers cannot be read"):
-            found = self._ledger.answers.find_all(self._elsewhere)
-            asked = self._budget.is_asked([key for key in self._elsewhere if key not in found])
+            answers_by_key = self._ledger.answers.find_all(self._elsewhere)
+            asked_keys = self._budget.is_asked([key for key in self._elsewhere if key not in answers_by_key])
         self._looked_at = time.monotonic()
-        for key in [key for key in self._elsewhere if key not in asked]:
+        for key in [key for key in self._elsewhere if key not in asked_keys]:
             for request in self._elsewhere.pop(key):
-                if key in found:
-                    self._hit(hit_of(request, found[key]))
+                if key in answers_by_key:
+                    self._hit(hit_of(request, answers_by_key[key]))
                 else:
                     self.submit(request)
 
@@ -200,30 +200,30 @@ class _MeteredSession:
         self._ready.append(completion)
 
     def _ask(self, key: str, request: Request) -> None:
-        session = self._opened()
+        session = self._open_session()
         with self._guard:
             self._calls[key] = _Call()
-        with ExitStack() as undone:
-            undone.callback(self._withdraw, key)
+        with ExitStack() as rollback:
+            rollback.callback(self._withdraw, key)
             try:
                 self._hand_over(session, request)
             except ClaimedError:
                 self._elsewhere[key] = [request]
             else:
-                undone.pop_all()
+                rollback.pop_all()
 
-    def _opened(self) -> Session:
+    def _open_session(self) -> Session:
         if self._session is None:
             if self._cancelled.is_set():
                 raise ModelError(f"{self._provider.name}: the session has ended")
             with self._stating("calls cannot be reserved"):
                 self._stack.enter_context(self._budget.session())
             self._stack.callback(self._give_up)
-            opened = self._stack.enter_context(self._provider.open(self._keep, self))
+            session = self._stack.enter_context(self._provider.open(self._keep, self))
             with self._guard:
-                self._session = opened
+                self._session = session
             if self._cancelled.is_set():
-                opened.cancel()
+                session.cancel()
         return self._session
 
     def _give_up(self) -> None:
@@ -279,10 +279,10 @@ class _MeteredSession:
         self._budget.send(self._reservations(requests))
 
     def release(self, requests: Iterable[Request]) -> None:
-        chosen = list(requests)
+        released_requests = list(requests)
         with self._stating("calls cannot be settled"):
-            self._budget.release(self._reservations(chosen))
-        for request in chosen:
+            self._budget.release(self._reservations(released_requests))
+        for request in released_requests:
             if (call := self._calls.get(request_key(self._provider.name, request))) is not None:
                 call.reservation = None
 
@@ -296,13 +296,13 @@ class _MeteredSession:
         keys = [request_key(self._provider.name, completion.request) for completion in completions]
         with self._guard:
             calls = [self._calls.get(key) for key in keys]
-            reserved = [call.reservation if call else None for call in calls]
+            reservations = [call.reservation if call else None for call in calls]
         entries = [
-            Entry(completion, reservation) for completion, reservation in zip(completions, reserved, strict=True)
+            Entry(completion, reservation) for completion, reservation in zip(completions, reservations, strict=True)
         ]
-        stored = self._ledger.keep(self._provider.name, entries)
+        stored_answers = self._ledger.keep(self._provider.name, entries)
         with self._guard:
-            for call, answer in zip(calls, stored, strict=True):
+            for call, answer in zip(calls, stored_answers, strict=True):
                 if call is not None:
                     call.reservation, call.stored, call.kept = None, answer, True
 

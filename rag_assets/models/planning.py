@@ -81,9 +81,11 @@ class StepPlan:
     def calibrate(self, count: Callable[[Sequence[Request]], list[int]]) -> None:
         """Scale the tokens that were estimated by what the model itself counts in a sample of what it reads."""
         if self._sample:
-            counted = sum(count(self._sample))
-            guessed = sum(mean_tokens(each.prefix) + mean_tokens(request_text(each)) for each in self._sample)
-            ratio = counted / max(1, guessed)
+            counted_tokens = sum(count(self._sample))
+            guessed_tokens = sum(
+                mean_tokens(request.prefix) + mean_tokens(request_text(request)) for request in self._sample
+            )
+            ratio = counted_tokens / max(1, guessed_tokens)
             self.input_tokens *= ratio
             self.prefix_tokens *= ratio
             self.output_tokens += self._made_up_tokens * (ratio - 1)
@@ -91,16 +93,16 @@ class StepPlan:
 
     def cost_usd(self, facts: ModelFacts, *, prompt_cache: bool, batch: bool) -> float:
         """Price of the calls, with the provider's prompt cache where system texts are long enough, or in batches."""
-        prices, cached, written = facts.prices, 0.0, 0.0
+        prices, cached_tokens, written_tokens = facts.prices, 0.0, 0.0
         if prompt_cache and facts.cache_prefix_tokens and self.calls:
             length = self.prefix_tokens / self.calls
             if length >= facts.cache_prefix_tokens:
-                written = min(self.prefixes, self.calls) * length
-                cached = self.prefix_tokens - written
+                written_tokens = min(self.prefixes, self.calls) * length
+                cached_tokens = self.prefix_tokens - written_tokens
         price = (
-            (self.input_tokens - cached - written) * prices.input
-            + cached * prices.cache_read
-            + written * prices.cache_write
+            (self.input_tokens - cached_tokens - written_tokens) * prices.input
+            + cached_tokens * prices.cache_read
+            + written_tokens * prices.cache_write
             + self.output_tokens * prices.output
         )
         return price / _MILLION * (prices.batch_factor if batch else 1.0)
@@ -150,7 +152,7 @@ class PlanningModel:
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request, estimated."""
-        return [round(mean_tokens(each.prefix) + mean_tokens(request_text(each))) for each in requests]
+        return [round(mean_tokens(request.prefix) + mean_tokens(request_text(request))) for request in requests]
 
     def calibrate(self) -> None:
         """Have the model count samples of all steps; without one the estimates stay.
@@ -165,18 +167,18 @@ class PlanningModel:
 
     def _answer(self, request: Request) -> Completion:
         if self._asked is None:
-            return self._counted(request)
+            return self._planned_completion(request)
         key = request.content_sha256
         if key not in self._asked:
-            self._asked[key] = self._counted(request)
+            self._asked[key] = self._planned_completion(request)
         return replace(self._asked[key], request=request)
 
-    def _counted(self, request: Request) -> Completion:
+    def _planned_completion(self, request: Request) -> Completion:
         tag = request.tag
         step = self.steps.setdefault((tag.asset, tag.step), StepPlan(tag.asset, tag.step))
-        if (stored := self._find(request)) is not None:
+        if (completion := self._find(request)) is not None:
             step.stored += 1
-            return stored
+            return completion
         value = self._made_up(request)
         text = "…" * (request.max_tokens // 3) if request.schema is None else json.dumps(value, ensure_ascii=False)
         step.add(request, mean_tokens(text), self._typical.get(tag.step))
@@ -228,8 +230,8 @@ def made_up(schema: dict[str, JsonValue], most_tokens: int | None = None) -> Jso
     if most_tokens is None or _json_tokens(value) <= most_tokens:
         return value
     shares = [0.5 * (part / _FINEST) ** 2 for part in range(_FINEST)]
-    fitting = bisect_right(shares, most_tokens, key=lambda share: _json_tokens(_of_share(schema, share)))
-    return _of_share(schema, shares[max(0, fitting - 1)])
+    fitting_count = bisect_right(shares, most_tokens, key=lambda share: _json_tokens(_of_share(schema, share)))
+    return _of_share(schema, shares[max(0, fitting_count - 1)])
 
 
 def _json_tokens(value: JsonValue) -> int:
@@ -245,7 +247,11 @@ def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:
         case {"anyOf": [dict() as first, *_]}:
             value = _of_share(first, share)
         case {"type": "object", "properties": dict() as properties}:
-            value = {name: _of_share(each, share) for name, each in properties.items() if isinstance(each, dict)}
+            value = {
+                name: _of_share(subschema, share)
+                for name, subschema in properties.items()
+                if isinstance(subschema, dict)
+            }
         case {"type": "array", "items": dict() as items}:
             most = _number(schema, "maxItems", 6)
             count = max(_number(schema, "minItems", 0), min(1, most // 2), int(most * share))

@@ -45,8 +45,8 @@ def load_prompt(step: str, language: str) -> Prompt:
     Raises:
         SettingsError: There is no such prompt, or its file has no rule.
     """
-    chosen = language if language in LANGUAGES else "en"
-    path = _folder() / f"{step}.{chosen}.md"
+    prompt_language = language if language in LANGUAGES else "en"
+    path = _folder() / f"{step}.{prompt_language}.md"
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -54,7 +54,7 @@ def load_prompt(step: str, language: str) -> Prompt:
     prefix, rule, question = text.partition(f"\n{_RULE}\n")
     if not rule:
         raise SettingsError(f"{path}: expected a line {_RULE} between system text and question")
-    return Prompt(step, chosen, Template(prefix.strip()), Template(question.strip()))
+    return Prompt(step, prompt_language, Template(prefix.strip()), Template(question.strip()))
 
 
 def fenced(text: str, name: str = "document") -> str:

@@ -163,8 +163,8 @@ class RateLimit:
     def _settle_owed(self, state: _State, now: float) -> _State:
         del now
         with self._owed_guard:
-            owed, self._owed_tokens = self._owed_tokens, 0
-        return replace(state, tokens_at=state.tokens_at + owed * self._tokens.interval) if owed else state
+            owed_tokens, self._owed_tokens = self._owed_tokens, 0
+        return replace(state, tokens_at=state.tokens_at + owed_tokens * self._tokens.interval) if owed_tokens else state
 
     async def _held_seconds(self) -> float:
         """Seconds for which the provider wants to be left alone, as of the last look at the state."""
@@ -183,7 +183,7 @@ class RateLimit:
             rows = self._database.read(_FIND, {"rate": self._name})
         except StoreError as error:
             raise ModelError(f"limits cannot be shared: {error}") from error
-        return (_stored(rows[0]) if rows else None) or _State()
+        return (_stored_state(rows[0]) if rows else None) or _State()
 
     async def _change(self, change: Callable[[_State, float], _State]) -> None:
         """Change the state in one transaction, in a thread, since other processes may have to be waited for."""
@@ -194,12 +194,12 @@ class RateLimit:
             with self._database.transaction(exclusive=True) as connection:
                 now = time.time()
                 row = connection.execute(_FIND_ALONE, {"rate": self._name}).first()
-                stored = _State() if row is None else _stored(row)
-                if stored is None:
+                stored_state = _State() if row is None else _stored_state(row)
+                if stored_state is None:
                     logger.warning("%s: its rate is damaged; goes on as if all that may come at once had", self._name)
-                before = self._spent(now) if stored is None else _plausible(stored, now)
+                before = self._spent(now) if stored_state is None else _plausible(stored_state, now)
                 after = change(before, now)
-                if after == stored:
+                if after == stored_state:
                     return
                 values = asdict(replace(after, updated_at=max(now, before.updated_at)))
                 if row is None:
@@ -215,7 +215,7 @@ class RateLimit:
         return _State(now, now + requests, now + tokens)
 
 
-def _stored(row: "sa.Row[Any]") -> _State | None:
+def _stored_state(row: "sa.Row[Any]") -> _State | None:
     """The state of a row; None where it is damaged."""
     values = [getattr(row, field.name) for field in fields(_State)]
     sound = all(isinstance(value, int | float) and math.isfinite(value) for value in values)

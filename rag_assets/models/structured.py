@@ -178,17 +178,17 @@ class _StructuredSession:
         self._exchanges: dict[str, deque[_Exchange]] = {}
 
     def submit(self, request: Request) -> None:
-        asked = request
+        asked_request = request
         if request.temperature is None and self._temperature is not None:
-            asked = replace(request, temperature=self._temperature)
-        self._ask(asked, _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True), asked))
+            asked_request = replace(request, temperature=self._temperature)
+        self._ask(asked_request, _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True), asked_request))
 
     def take(self, *, wait: bool) -> Completion | None:
         while (answer := self._session.take(wait=wait)) is not None:
             exchange = self._exchanges[answer.request.content_sha256].popleft()
             self._forget_if_none(answer.request)
-            if (done := self._follow(exchange, answer)) is not None:
-                return done
+            if (completion := self._follow(exchange, answer)) is not None:
+                return completion
         return None
 
     def cancel(self) -> None:
@@ -216,15 +216,15 @@ class _StructuredSession:
         exchange.because = None
         schema = exchange.request.schema
         if schema is None or answer.outcome not in {Outcome.COMPLETED, Outcome.TRUNCATED}:
-            return self._ended(exchange, answer, self._without_value(exchange, answer))
+            return self._final_completion(exchange, answer, self._without_value(exchange, answer))
         if answer.outcome is Outcome.TRUNCATED:
             return self._continue(exchange, answer, schema)
         try:
             value = merged(exchange.parts, parse_json(answer.text), schema)
         except ValueError as error:
             if exchange.repaired:
-                broken = replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
-                return self._ended(exchange, answer, broken)
+                completion = replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
+                return self._final_completion(exchange, answer, completion)
             exchange.repaired = True
             exchange.because = str(error)
             question = _REPAIR.format(error=str(error))
@@ -232,49 +232,51 @@ class _StructuredSession:
             return None
         return replace(exchange.spent, outcome=Outcome.COMPLETED, text=_text(value), value=value)
 
-    def _ended(self, exchange: _Exchange, answer: Completion, done: Completion) -> Completion | None:
+    def _final_completion(self, exchange: _Exchange, answer: Completion, completion: Completion) -> Completion | None:
         """The completion, or None where the same is asked again because it is of no use.
 
         An answer of an earlier run counts for the limit of all runs alone, one of this run for that of a run, too.
         """
-        if done.usable or done.outcome is Outcome.FAILED:
-            return done
-        following = exchange.asked.attempt + 1
-        is_left = following < self._repeats.most(done.outcome)
-        if is_left and (answer.stored or exchange.repeats[done.outcome] < self._repeats.of(done.outcome)):
+        if completion.usable or completion.outcome is Outcome.FAILED:
+            return completion
+        next_attempt = exchange.asked.attempt + 1
+        is_left = next_attempt < self._repeats.most(completion.outcome)
+        if is_left and (answer.stored or exchange.repeats[completion.outcome] < self._repeats.of(completion.outcome)):
             if not answer.stored:
-                exchange.repeats[done.outcome] += 1
+                exchange.repeats[completion.outcome] += 1
             exchange.parts, exchange.continuations, exchange.repaired = None, 0, False
-            exchange.because = f"{done.outcome}: {done.error}" if done.error else done.outcome.value
-            exchange.asked = replace(exchange.asked, attempt=following)
+            exchange.because = (
+                f"{completion.outcome}: {completion.error}" if completion.error else completion.outcome.value
+            )
+            exchange.asked = replace(exchange.asked, attempt=next_attempt)
             self._ask(exchange.asked, exchange)
             return None
-        if done.outcome is Outcome.INVALID and self._note:
-            self._note(replace(done, request=exchange.asked))
-        return replace(done, repeatable=is_left)
+        if completion.outcome is Outcome.INVALID and self._note:
+            self._note(replace(completion, request=exchange.asked))
+        return replace(completion, repeatable=is_left)
 
     def _continue(self, exchange: _Exchange, answer: Completion, schema: str) -> Completion | None:
-        found = complete_items(answer.text, schema)
-        if found is None or exchange.continuations == _CONTINUATIONS:
-            return self._ended(exchange, answer, self._without_value(exchange, answer))
+        values = complete_items(answer.text, schema)
+        if values is None or exchange.continuations == _CONTINUATIONS:
+            return self._final_completion(exchange, answer, self._without_value(exchange, answer))
         exchange.continuations += 1
-        exchange.parts = _joined(exchange.parts, found)
-        counts = ", ".join(f"{len(items)} in {name!r}" for name, items in found.items() if isinstance(items, list))
-        follow_up = _followed(answer.request, _text(found), _CONTINUE.format(counts=counts))
+        exchange.parts = _join_answers(exchange.parts, values)
+        counts = ", ".join(f"{len(items)} in {name!r}" for name, items in values.items() if isinstance(items, list))
+        follow_up = _followed(answer.request, _text(values), _CONTINUE.format(counts=counts))
         self._ask(follow_up, exchange)
         return None
 
     @staticmethod
     def _without_value(exchange: _Exchange, answer: Completion) -> Completion:
         """The last answer; items that earlier ones gave in full are kept where they satisfy the schema."""
-        done = replace(
+        completion = replace(
             exchange.spent, outcome=answer.outcome, text=answer.text, error=answer.error, rejected=answer.rejected
         )
         if exchange.parts is not None and exchange.request.schema is not None:
             with suppress(ValueError):
                 value = merged(exchange.parts, {}, exchange.request.schema)
-                return replace(done, text=_text(value), value=value)
-        return done
+                return replace(completion, text=_text(value), value=value)
+        return completion
 
 
 def parse_json(text: str) -> JsonValue:
@@ -283,9 +285,9 @@ def parse_json(text: str) -> JsonValue:
     Raises:
         ValueError: It is no JSON.
     """
-    fenced = _FENCE.match(text)
+    match = _FENCE.match(text)
     try:
-        return cast("JsonValue", json.loads(fenced[1] if fenced else text, parse_constant=_refuse))
+        return cast("JsonValue", json.loads(match[1] if match else text, parse_constant=_refuse))
     except ValueError as error:
         raise ValueError(f"not JSON: {one_line(error, _ERROR_CHARS)}") from error
     except RecursionError as error:
@@ -302,7 +304,7 @@ def merged(parts: JsonValue, value: JsonValue, schema: str) -> JsonValue:
     """
     import jsonschema
 
-    whole = value if parts is None else _cut(_joined(parts, value), schema)
+    whole = value if parts is None else _cut(_join_answers(parts, value), schema)
     error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(whole))
     if error is not None:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
@@ -320,44 +322,46 @@ def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
     """
     from pydantic_core import from_json
 
-    declared = json.loads(schema)
-    lists = {name: each["items"] for name, each in declared.get("properties", {}).items() if _is_list(each)}
-    opened = text[text.find("{") :] if "{" in text else text
+    definition = json.loads(schema)
+    lists = {
+        name: subschema["items"] for name, subschema in definition.get("properties", {}).items() if _is_list(subschema)
+    }
+    object_text = text[text.find("{") :] if "{" in text else text
     try:
-        partial = from_json(opened, allow_partial=True)
+        partial = from_json(object_text, allow_partial=True)
     except ValueError:
         return None
     if not isinstance(partial, dict) or not lists:
         return None
-    found: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     for name, value in partial.items():
         if name in lists and isinstance(value, list):
-            items = _validator(json.dumps({**lists[name], "$defs": declared.get("$defs", {})}))
-            ended_here = name == next(reversed(partial)) and bool(value) and _ends_within_item(opened, value[-1])
-            found[name] = [item for item in (value[:-1] if ended_here else value) if items.is_valid(item)]
-        elif name in declared.get("properties", {}):
-            found[name] = value
-    found.update({name: [] for name in lists if name not in found})
-    return found if any(found[name] for name in lists) else None
+            items = _validator(json.dumps({**lists[name], "$defs": definition.get("$defs", {})}))
+            ended_here = name == next(reversed(partial)) and bool(value) and _ends_within_item(object_text, value[-1])
+            values[name] = [item for item in (value[:-1] if ended_here else value) if items.is_valid(item)]
+        elif name in definition.get("properties", {}):
+            values[name] = value
+    values.update({name: [] for name in lists if name not in values})
+    return values if any(values[name] for name in lists) else None
 
 
 def _ends_within_item(text: str, item: JsonValue) -> bool:
     """Whether a text, from its first brace, was cut off inside of the last item of a list of its outermost object."""
-    depth, quoted, escaped = 0, False, False
+    depth, is_quoted, is_escaped = 0, False, False
     for character in text:
-        if escaped:
-            escaped = False
-        elif quoted:
-            escaped, quoted = character == "\\", character != '"'
+        if is_escaped:
+            is_escaped = False
+        elif is_quoted:
+            is_escaped, is_quoted = character == "\\", character != '"'
         elif character == '"':
-            quoted = True
+            is_quoted = True
         elif character in "[{":
             depth += 1
         elif character in "]}":
             depth -= 1
     if isinstance(item, str):  # one that was cut short is not read at all
         return False
-    if quoted or depth > 2:
+    if is_quoted or depth > 2:
         return True
     return depth == 2 and isinstance(item, int | float) and not text.rstrip().endswith(",")
 
@@ -366,26 +370,26 @@ def _is_list(schema: object) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "array" and isinstance(schema.get("items"), dict)
 
 
-def _joined(first: JsonValue, second: JsonValue) -> JsonValue:
+def _join_answers(first: JsonValue, second: JsonValue) -> JsonValue:
     """Two answers as one: lists follow on each other, each item once; of single values, the first stands."""
     if not isinstance(first, dict) or not isinstance(second, dict):
         return second if first is None else first
-    joined = {**second, **first}
+    result = {**second, **first}
     for name, items in second.items():
         before = first.get(name)
         if isinstance(items, list) and isinstance(before, list):
-            known = {_text(item) for item in before}
-            joined[name] = [*before, *(item for item in items if _text(item) not in known)]
-    return joined
+            known_texts = {_text(item) for item in before}
+            result[name] = [*before, *(item for item in items if _text(item) not in known_texts)]
+    return result
 
 
 def _cut(value: JsonValue, schema: str) -> JsonValue:
     if not isinstance(value, dict):
         return value
     limits = {
-        name: each["maxItems"]
-        for name, each in json.loads(schema).get("properties", {}).items()
-        if _is_list(each) and "maxItems" in each
+        name: subschema["maxItems"]
+        for name, subschema in json.loads(schema).get("properties", {}).items()
+        if _is_list(subschema) and "maxItems" in subschema
     }
     return {
         name: items[: limits[name]] if name in limits and isinstance(items, list) else items
@@ -398,14 +402,14 @@ def _followed(request: Request, answer: str, question: str) -> Request:
     return replace(request, messages=turns, progress=None)
 
 
-def _sum(spent: Completion, answer: Completion) -> Completion:
+def _sum(total: Completion, answer: Completion) -> Completion:
     return replace(
-        spent,
-        usage=spent.usage + answer.usage,
-        cost_usd=spent.cost_usd + answer.cost_usd,
-        seconds=spent.seconds + answer.seconds,
-        called_at=max(spent.called_at, answer.called_at),
-        stored=spent.stored and answer.stored,
+        total,
+        usage=total.usage + answer.usage,
+        cost_usd=total.cost_usd + answer.cost_usd,
+        seconds=total.seconds + answer.seconds,
+        called_at=max(total.called_at, answer.called_at),
+        stored=total.stored and answer.stored,
         batch_id=answer.batch_id,
     )
 

@@ -108,15 +108,15 @@ class TextToText:
         """Write the likeliest text a prompt, token by token; or sample several from the model's distribution, by
         torch's generator.
         """
-        encoded = self._encoded(prompts)
+        encoding = self._encoded(prompts)
         sampling = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0, "num_return_sequences": samples}
         with self._torch.no_grad():
             ids = self.module.generate(
-                **encoded, max_new_tokens=most_tokens, **(sampling if samples else {"do_sample": False})
+                **encoding, max_new_tokens=most_tokens, **(sampling if samples else {"do_sample": False})
             )
-        ids = ids[:, encoded["input_ids"].shape[1] if self.is_causal else 1 :]
-        ended = (ids == self.tokenizer.eos_token_id).long().cumsum(1)
-        within = (ended - (ids == self.tokenizer.eos_token_id).long()) == 0
+        ids = ids[:, encoding["input_ids"].shape[1] if self.is_causal else 1 :]
+        ends = (ids == self.tokenizer.eos_token_id).long().cumsum(1)
+        within = (ends - (ids == self.tokenizer.eos_token_id).long()) == 0
         texts = self.tokenizer.batch_decode(ids * within + self.tokenizer.pad_token_id * ~within, True)
         return BatchOutput(
             [_first_line(text) for text in texts], ids.masked_fill(~within, _IGNORED), within.sum(1).tolist()
@@ -133,8 +133,8 @@ class TextToText:
             [*self.tokenizer(text, add_special_tokens=False)["input_ids"][: most_tokens - 1], *end] for text in texts
         ]
         width = max(map(len, rows))
-        filled = [row + [_IGNORED] * (width - len(row)) for row in rows]
-        return self._torch.tensor(filled, device=self.module.device)
+        padded_rows = [row + [_IGNORED] * (width - len(row)) for row in rows]
+        return self._torch.tensor(padded_rows, device=self.module.device)
 
     def log_probabilities(self, prompts: Sequence[str], targets: Tensor, forward: Any = None) -> Tensor:
         """Natural logarithm of the probability of each text, float32, shape `(texts,)`.
@@ -144,28 +144,28 @@ class TextToText:
             targets: The texts, see `BatchOutput`.
             forward: Stands in for the model where it is wrapped, as for several GPUs.
         """
-        forward, encoded = forward or self.module, self._encoded(prompts)
+        forward, encoding = forward or self.module, self._encoded(prompts)
         inside = targets != _IGNORED
         ids = targets.masked_fill(~inside, self.tokenizer.pad_token_id)
         if self.is_causal:
-            start = encoded["input_ids"].shape[1]
-            mask = self._torch.cat([encoded["attention_mask"], inside.long()], dim=1)
+            start = encoding["input_ids"].shape[1]
+            mask = self._torch.cat([encoding["attention_mask"], inside.long()], dim=1)
             positions = {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)} if self._takes_positions else {}
-            whole = self._torch.cat([encoded["input_ids"], ids], dim=1)
+            whole = self._torch.cat([encoding["input_ids"], ids], dim=1)
             logits = forward(input_ids=whole, attention_mask=mask, **positions).logits[:, start - 1 : -1]
         else:
-            logits = forward(**encoded, labels=targets).logits
-        chosen = logits.float().log_softmax(-1).gather(-1, ids.unsqueeze(-1)).squeeze(-1)
-        return (chosen * inside).sum(1)
+            logits = forward(**encoding, labels=targets).logits
+        scores = logits.float().log_softmax(-1).gather(-1, ids.unsqueeze(-1)).squeeze(-1)
+        return (scores * inside).sum(1)
 
     def _encoded(self, prompts: Sequence[str]) -> dict[str, Tensor]:
         self.tokenizer.padding_side = "left" if self.is_causal else "right"
         self.tokenizer.truncation_side = "right"
-        encoded = self.tokenizer(
+        encoding = self.tokenizer(
             list(prompts), return_tensors="pt", padding=True, truncation=True, max_length=MOST_PROMPT_TOKENS
         )
         names = ("input_ids", "attention_mask")
-        return {name: encoded[name].to(self.module.device) for name in names}
+        return {name: encoding[name].to(self.module.device) for name in names}
 
 
 class ExportedTextToText:
@@ -206,8 +206,8 @@ class ExportedTextToText:
         except Exception as error:  # both libraries raise what has no narrower class in common
             raise ModelError(f"{folder / EXPORTED}: no exported model: {one_line(str(error))[:300]}") from error
         self._value = onnxruntime.OrtValue.ortvalue_from_numpy
-        self._past = [each for each in self._decoder.get_inputs() if each.name.startswith("past_")]
-        self._outputs = [each.name for each in self._decoder.get_outputs()]
+        self._past = [node for node in self._decoder.get_inputs() if node.name.startswith("past_")]
+        self._outputs = [node.name for node in self._decoder.get_outputs()]
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MOST_PROMPT_TOKENS)
 
@@ -215,20 +215,20 @@ class ExportedTextToText:
         """The likeliest text a prompt, token by token, all prompts at once; at most as many tokens as exported for."""
         ids, mask = self._encoded(prompts)
         texts = len(ids)
-        fixed = {} if self.is_causal else self._prompt(ids, mask)
+        fixed_inputs = {} if self.is_causal else self._prompt(ids, mask)
         cache = {
-            each.name: self._value(np.zeros((texts, each.shape[1], 0, each.shape[3]), np.float32))
-            for each in self._past
+            node.name: self._value(np.zeros((texts, node.shape[1], 0, node.shape[3]), np.float32))
+            for node in self._past
         }
         if not self.is_causal:
             ids = np.full((texts, 1), self._start)
         rows, is_ended = np.empty((texts, 0), np.int64), np.zeros(texts, bool)
         while rows.shape[1] < min(most_tokens, self._most_tokens) and not is_ended.all():
             step = self._causal_step(mask, ids.shape[1]) if self.is_causal else {}
-            feed = {"ids": self._value(ids), **step, **fixed, **cache}
-            *present, chosen = self._decoder.run_with_ort_values(self._outputs, feed)
+            feed = {"ids": self._value(ids), **step, **fixed_inputs, **cache}
+            *present, choice = self._decoder.run_with_ort_values(self._outputs, feed)
             cache = dict(zip(cache, present, strict=True))
-            ids = chosen.numpy().reshape(-1, 1)
+            ids = choice.numpy().reshape(-1, 1)
             rows, is_ended = np.hstack([rows, ids]), is_ended | (ids[:, 0] == self._end)
             mask = np.hstack([mask, np.ones_like(ids)])
         cut = [row[: row.index(self._end)] if self._end in row else row for row in rows.tolist()]
@@ -236,7 +236,7 @@ class ExportedTextToText:
 
     def _encoded(self, prompts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ids of the tokens, and 1 where there is one, shape `(prompts, tokens)`; at the end for causal models."""
-        rows = [each.ids for each in self._tokenizer.encode_batch(list(prompts))]
+        rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(prompts))]
         width = max(map(len, rows))
         ids, mask = np.full((len(rows), width), self._pad), np.zeros((len(rows), width), np.int64)
         for at, row in enumerate(rows):
@@ -247,9 +247,9 @@ class ExportedTextToText:
     def _prompt(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> dict[str, Any]:
         """What the decoder sees of encoded prompts."""
         hidden = self._value(_hidden(mask[:, None, None, :] == 1))
-        names = [each.name for each in self._encoder.get_outputs()]
-        encoded = self._encoder.run_with_ort_values(names, {"ids": self._value(ids), "mask": hidden})
-        return {"mask": hidden, **dict(zip(names, encoded, strict=True))}
+        names = [node.name for node in self._encoder.get_outputs()]
+        encodings = self._encoder.run_with_ort_values(names, {"ids": self._value(ids), "mask": hidden})
+        return {"mask": hidden, **dict(zip(names, encodings, strict=True))}
 
     def _causal_step(self, mask: NDArray[np.int64], tokens: int) -> dict[str, Any]:
         """Positions of the last tokens, and which tokens they see."""

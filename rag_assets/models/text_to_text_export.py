@@ -54,8 +54,8 @@ def export(folder: Path, most_tokens: int, *, is_quantized: bool = True) -> None
     Raises:
         ModelError: Only torch can serve it: its architecture is another, or it has no tokenizer file.
     """
-    into = folder / EXPORTED
-    shutil.rmtree(into, ignore_errors=True)
+    target = folder / EXPORTED
+    shutil.rmtree(target, ignore_errors=True)
     if not (folder / TOKENIZER).exists():
         raise ModelError(f"{folder}: there is no {TOKENIZER}, so it cannot be exported")
     model = TextToText(str(folder))
@@ -76,7 +76,7 @@ def export(folder: Path, most_tokens: int, *, is_quantized: bool = True) -> None
             _causal_decoder(graph(), model.module, most_tokens).save(partial / DECODER, facts)
         else:
             raise ModelError(f"{folder}: {name} of this kind cannot be exported")
-        partial.rename(into)
+        partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -116,9 +116,9 @@ class _Graph:
         values: NDArray[np.float32] = self._weights[name].float().cpu().numpy()
         return values
 
-    def is_same(self, name: str, other: str) -> bool:
+    def is_same(self, name: str, other_name: str) -> bool:
         """Whether two names stand for one tensor."""
-        return bool(self._weights[name].data_ptr() == self._weights[other].data_ptr())
+        return bool(self._weights[name].data_ptr() == self._weights[other_name].data_ptr())
 
     def embedded(self, name: str, ids: str) -> str:
         """Embeddings of tokens, shape `(texts, tokens, width)`."""
@@ -143,10 +143,10 @@ class _Graph:
             zero = np.zeros(len(matrix), np.float32) if bias is None else bias
             return self.node("Add", [outputs, self.constant(f"{name}.bias", zero)], [f"{name}.moved"])
         quantized, scales, block = self._quantized(name, matrix)
-        added = [] if bias is None else ["", "", self.constant(f"{name}.bias", bias)]
+        bias_inputs = [] if bias is None else ["", "", self.constant(f"{name}.bias", bias)]
         rows, columns = matrix.shape
         return self.node(
-            "MatMulNBits", [state, quantized, scales, *added], [f"{name}.product"], _MICROSOFT,
+            "MatMulNBits", [state, quantized, scales, *bias_inputs], [f"{name}.product"], _MICROSOFT,
             K=columns, N=rows, bits=8, block_size=block, accuracy_level=4,
         )  # fmt: skip
 
@@ -178,15 +178,15 @@ class _Graph:
         self.node("Split", [state], names, axis=-1, num_outputs=len(names))
         return list(names)
 
-    def normalized(self, name: str, state: str, epsilon: float, added: str | None = None) -> tuple[str, str]:
+    def normalized(self, name: str, state: str, epsilon: float, update: str | None = None) -> tuple[str, str]:
         """Root mean square normalisation of a state, or of a sum of two; and that sum."""
         scale, output = self.constant(name, self.weights(name)), f"{name}.normalized"
-        if added is None:
+        if update is None:
             node = self.node("SimplifiedLayerNormalization", [state, scale], [output], epsilon=epsilon, axis=-1)
             return node, state
         total = f"{name}.sum"
         outputs = [output, "", "", total]
-        self.node("SkipSimplifiedLayerNormalization", [state, added, scale], outputs, _MICROSOFT, epsilon=epsilon)
+        self.node("SkipSimplifiedLayerNormalization", [state, update, scale], outputs, _MICROSOFT, epsilon=epsilon)
         return output, total
 
     def active(self, kind: str, state: str) -> str:
@@ -195,7 +195,7 @@ class _Graph:
 
     def cached(self, layer: int, heads: int, width: int) -> tuple[list[str], list[str]]:
         """Names of keys and values of the tokens so far, and of those with the next ones."""
-        past, present = ([f"{when}_{what}_{layer}" for what in ("key", "value")] for when in ("past", "present"))
+        past, present = ([f"{tense}_{kind}_{layer}" for kind in ("key", "value")] for tense in ("past", "present"))
         for name in past:
             self.input(name, _FLOAT, ["texts", heads, "past", width])
         for name in present:
@@ -247,7 +247,7 @@ def _encoder(graph: _Graph, module: Any) -> _Graph:
     """
     config = module.config
     ids, mask = graph.input("ids", _INT, ["texts", "tokens"]), graph.input("mask", _FLOAT, ["texts", 1, 1, "tokens"])
-    state, added = graph.embedded("shared.weight", ids), None
+    state, update = graph.embedded("shared.weight", ids), None
     places = _relative(module.encoder, MOST_PROMPT_TOKENS, MOST_PROMPT_TOKENS, 0)
     length = graph.node("Shape", [ids], ["length"], start=1, end=2)
     lengths = graph.node("Concat", [length, length], ["lengths"], axis=0)
@@ -256,20 +256,22 @@ def _encoder(graph: _Graph, module: Any) -> _Graph:
     bias = graph.node("Add", [near, mask], ["bias"])
     for layer in range(config.num_layers):
         prefix = f"encoder.block.{layer}.layer."
-        normal, state = graph.normalized(f"{prefix}0.layer_norm.weight", state, config.layer_norm_epsilon, added)
+        normal, state = graph.normalized(f"{prefix}0.layer_norm.weight", state, config.layer_norm_epsilon, update)
         whole = graph.linear(f"{prefix}0.SelfAttention.", "qkv", normal)
         parts = graph.split(whole, [f"{prefix}{name}" for name in "qkv"])
-        added = _attention(graph, f"{prefix}0.SelfAttention.", [*parts, "", "", bias], config.num_heads)
-        state, added = _feed_forward(graph, f"{prefix}1.", state, added, config)
+        update = _attention(graph, f"{prefix}0.SelfAttention.", [*parts, "", "", bias], config.num_heads)
+        state, update = _feed_forward(graph, f"{prefix}1.", state, update, config)
     name = "encoder.final_layer_norm.weight"
-    encoded, _ = graph.normalized(name, state, config.layer_norm_epsilon, added)
+    encoder_output, _ = graph.normalized(name, state, config.layer_norm_epsilon, update)
     shape = graph.constant("heads", np.array([0, 0, config.num_heads, config.d_kv]))
     for layer in range(config.num_decoder_layers):
         prefix = f"decoder.block.{layer}.layer.1.EncDecAttention."
         names = [f"{prefix}{name}" for name in "kv"]
-        for part, what in zip(graph.split(graph.linear(prefix, "kv", encoded), names), ("key", "value"), strict=True):
+        for part, kind in zip(
+            graph.split(graph.linear(prefix, "kv", encoder_output), names), ("key", "value"), strict=True
+        ):
             heads = graph.node("Reshape", [part, shape], [f"{part}.heads"])
-            output = graph.node("Transpose", [heads], [f"prompt_{what}_{layer}"], perm=[0, 2, 1, 3])
+            output = graph.node("Transpose", [heads], [f"prompt_{kind}_{layer}"], perm=[0, 2, 1, 3])
             graph.output(output, _FLOAT, ["texts", config.num_heads, "tokens", config.d_kv])
     return graph
 
@@ -282,7 +284,7 @@ def _decoder(graph: _Graph, module: Any, most_tokens: int) -> _Graph:
     """
     config = module.config
     ids, mask = graph.input("ids", _INT, ["texts", 1]), graph.input("mask", _FLOAT, ["texts", 1, 1, "tokens"])
-    state, added = graph.embedded("shared.weight", ids), None
+    state, update = graph.embedded("shared.weight", ids), None
     # seen from the last of the tokens, so that its end is what is seen from an earlier one
     places = graph.constant("places", _relative(module.decoder, 1, most_tokens, most_tokens - 1))
     past = graph.node("Shape", ["past_key_0"], ["past_length"], start=2, end=3)
@@ -291,20 +293,20 @@ def _decoder(graph: _Graph, module: Any, most_tokens: int) -> _Graph:
     bias = graph.node("Slice", [places, begin, graph.constant("end", np.array([most_tokens])), last], ["bias"])
     for layer in range(config.num_decoder_layers):
         prefix = f"decoder.block.{layer}.layer."
-        normal, state = graph.normalized(f"{prefix}0.layer_norm.weight", state, config.layer_norm_epsilon, added)
+        normal, state = graph.normalized(f"{prefix}0.layer_norm.weight", state, config.layer_norm_epsilon, update)
         whole = graph.linear(f"{prefix}0.SelfAttention.", "qkv", normal)
         parts = graph.split(whole, [f"{prefix}{name}" for name in "qkv"])
         before, after = graph.cached(layer, config.num_heads, config.d_kv)
         inputs = [*parts, "", "", bias, *before]
-        added = _attention(graph, f"{prefix}0.SelfAttention.", inputs, config.num_heads, after)
-        normal, state = graph.normalized(f"{prefix}1.layer_norm.weight", state, config.layer_norm_epsilon, added)
-        prompt = [f"prompt_{what}_{layer}" for what in ("key", "value")]
+        update = _attention(graph, f"{prefix}0.SelfAttention.", inputs, config.num_heads, after)
+        normal, state = graph.normalized(f"{prefix}1.layer_norm.weight", state, config.layer_norm_epsilon, update)
+        prompt = [f"prompt_{kind}_{layer}" for kind in ("key", "value")]
         for name in prompt:
             graph.input(name, _FLOAT, ["texts", config.num_heads, "tokens", config.d_kv])
         query = graph.linear(f"{prefix}1.EncDecAttention.", "q", normal)
-        added = _attention(graph, f"{prefix}1.EncDecAttention.", [query, *prompt, "", "", mask], config.num_heads)
-        state, added = _feed_forward(graph, f"{prefix}2.", state, added, config)
-    normal, _ = graph.normalized("decoder.final_layer_norm.weight", state, config.layer_norm_epsilon, added)
+        update = _attention(graph, f"{prefix}1.EncDecAttention.", [query, *prompt, "", "", mask], config.num_heads)
+        state, update = _feed_forward(graph, f"{prefix}2.", state, update, config)
+    normal, _ = graph.normalized("decoder.final_layer_norm.weight", state, config.layer_norm_epsilon, update)
     is_tied = graph.is_same("shared.weight", "lm_head.weight")
     graph.likeliest("shared.weight" if is_tied else "lm_head.weight", normal)
     graph.output("next_ids", _INT, ["texts", 1])
@@ -318,16 +320,16 @@ def _relative(stack: Any, queries: int, keys: int, past: int) -> NDArray[np.floa
     return values
 
 
-def _attention(graph: _Graph, prefix: str, inputs: Sequence[str], heads: int, cached: Sequence[str] = ()) -> str:
+def _attention(graph: _Graph, prefix: str, inputs: Sequence[str], heads: int, caches: Sequence[str] = ()) -> str:
     """Attention of T5, which does not scale logits."""
-    outputs = [f"{prefix}mixed", *cached]
-    mixed = graph.node("MultiHeadAttention", inputs, outputs, _MICROSOFT, num_heads=heads, scale=1.0)
-    return graph.linear(prefix, "o", mixed)
+    outputs = [f"{prefix}mixed", *caches]
+    attention = graph.node("MultiHeadAttention", inputs, outputs, _MICROSOFT, num_heads=heads, scale=1.0)
+    return graph.linear(prefix, "o", attention)
 
 
-def _feed_forward(graph: _Graph, prefix: str, state: str, added: str, config: Any) -> tuple[str, str]:
+def _feed_forward(graph: _Graph, prefix: str, state: str, update: str, config: Any) -> tuple[str, str]:
     """The feed-forward step of T5: its input, and what is to be added to it."""
-    normal, state = graph.normalized(f"{prefix}layer_norm.weight", state, config.layer_norm_epsilon, added)
+    normal, state = graph.normalized(f"{prefix}layer_norm.weight", state, config.layer_norm_epsilon, update)
     dense, kind = f"{prefix}DenseReluDense.", config.dense_act_fn
     if config.is_gated_act:
         gate, inner = graph.split(graph.linear(dense, ["wi_0", "wi_1"], normal), [f"{dense}gate", f"{dense}inner"])
@@ -350,7 +352,7 @@ def _causal_decoder(graph: _Graph, module: Any, most_tokens: int) -> _Graph:
     repeats = dict.fromkeys(("k_proj", "v_proj"), (width, heads // config.num_key_value_heads))
     ids, positions = (graph.input(name, _INT, ["texts", "tokens"]) for name in ("ids", "positions"))
     mask = graph.input("mask", _FLOAT, ["texts", 1, "tokens", "all"])
-    state, added = graph.embedded("model.embed_tokens.weight", ids), None
+    state, update = graph.embedded("model.embed_tokens.weight", ids), None
     frequencies = config.rope_parameters["rope_theta"] ** -(np.arange(0, width, 2) / width)
     angles = np.arange(MOST_PROMPT_TOKENS + most_tokens)[:, None] * frequencies
     turns = [
@@ -359,22 +361,23 @@ def _causal_decoder(graph: _Graph, module: Any, most_tokens: int) -> _Graph:
     ]
     for layer in range(config.num_hidden_layers):
         prefix = f"model.layers.{layer}."
-        normal, state = graph.normalized(f"{prefix}input_layernorm.weight", state, epsilon, added)
+        normal, state = graph.normalized(f"{prefix}input_layernorm.weight", state, epsilon, update)
         whole = graph.linear(f"{prefix}self_attn.", ["q_proj", "k_proj", "v_proj"], normal, repeats)
-        *turning, value = graph.split(whole, [f"{prefix}{name}" for name in "qkv"])
+        *rotary_parts, value = graph.split(whole, [f"{prefix}{name}" for name in "qkv"])
         query, key = (
-            graph.node("RotaryEmbedding", [part, positions, *turns], [f"{part}.turned"], _MICROSOFT) for part in turning
+            graph.node("RotaryEmbedding", [part, positions, *turns], [f"{part}.turned"], _MICROSOFT)
+            for part in rotary_parts
         )
         before, after = graph.cached(layer, heads, width)
         inputs, outputs = [query, key, value, "", "", mask, *before], [f"{prefix}mixed", *after]
-        mixed = graph.node("MultiHeadAttention", inputs, outputs, _MICROSOFT, num_heads=heads)
-        added = graph.linear(f"{prefix}self_attn.", ["o_proj"], mixed)
-        normal, state = graph.normalized(f"{prefix}post_attention_layernorm.weight", state, epsilon, added)
-        both = graph.linear(f"{prefix}mlp.", ["gate_proj", "up_proj"], normal)
-        gate, inner = graph.split(both, [f"{prefix}gate", f"{prefix}inner"])
+        attention = graph.node("MultiHeadAttention", inputs, outputs, _MICROSOFT, num_heads=heads)
+        update = graph.linear(f"{prefix}self_attn.", ["o_proj"], attention)
+        normal, state = graph.normalized(f"{prefix}post_attention_layernorm.weight", state, epsilon, update)
+        projections = graph.linear(f"{prefix}mlp.", ["gate_proj", "up_proj"], normal)
+        gate, inner = graph.split(projections, [f"{prefix}gate", f"{prefix}inner"])
         inner = graph.node("Mul", [graph.active("silu", gate), inner], [f"{prefix}gated"])
-        added = graph.linear(f"{prefix}mlp.", ["down_proj"], inner)
-    normal, _ = graph.normalized("model.norm.weight", state, epsilon, added)
+        update = graph.linear(f"{prefix}mlp.", ["down_proj"], inner)
+    normal, _ = graph.normalized("model.norm.weight", state, epsilon, update)
     final = graph.node("Gather", [normal, graph.constant("final", np.array(-1))], ["final_state"], axis=1)
     is_tied = graph.is_same("model.embed_tokens.weight", "lm_head.weight")
     graph.likeliest("model.embed_tokens.weight" if is_tied else "lm_head.weight", final)

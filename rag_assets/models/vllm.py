@@ -120,15 +120,15 @@ class _BatchSession:
         batch, self._waiting = self._waiting, []
         if self._cancelled:
             return
-        began = time.monotonic()
-        found: list[Completion] = []
+        began_at = time.monotonic()
+        completions: list[Completion] = []
         try:
             for request, outcome in self._answers(batch):
                 completion = outcome if isinstance(outcome, Completion) else self._completion(request, outcome)
-                found.append(replace(completion, seconds=time.monotonic() - began, called_at=time.time()))
+                completions.append(replace(completion, seconds=time.monotonic() - began_at, called_at=time.time()))
         finally:
-            self._keep([completion for completion in found if completion.outcome is not Outcome.FAILED])
-            self._arrived.extend(found)
+            self._keep([completion for completion in completions if completion.outcome is not Outcome.FAILED])
+            self._arrived.extend(completions)
 
     def _answers(self, batch: Sequence[Request]) -> Iterator[tuple[Request, "_Answer | Completion"]]:
         """Run a batch; vLLM refuses it as a whole for one request that it cannot take, which is found by halving."""
@@ -143,16 +143,16 @@ class _BatchSession:
 
     def _completion(self, request: Request, answer: "_Answer") -> Completion:
         output = answer.outputs[0]
-        cached = answer.num_cached_tokens or 0
-        usage = Usage(len(answer.prompt_token_ids or ()) - cached, len(output.token_ids), cached)
-        done = Completion(request, Outcome.COMPLETED, output.text, usage, self._prices.cost_usd(usage))
+        cached_tokens = answer.num_cached_tokens or 0
+        usage = Usage(len(answer.prompt_token_ids or ()) - cached_tokens, len(output.token_ids), cached_tokens)
+        completion = Completion(request, Outcome.COMPLETED, output.text, usage, self._prices.cost_usd(usage))
         match output.finish_reason:
             case "length":
-                return replace(done, outcome=Outcome.TRUNCATED)
+                return replace(completion, outcome=Outcome.TRUNCATED)
             case "abort" | "error" | None:
-                return replace(done, outcome=Outcome.FAILED, text="", error="vllm: it gave up on the answer")
+                return replace(completion, outcome=Outcome.FAILED, text="", error="vllm: it gave up on the answer")
             case _:
-                return done if output.text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+                return completion if output.text.strip() else replace(completion, outcome=Outcome.EMPTY, text="")
 
 
 class _RefusedError(Exception):
@@ -206,9 +206,9 @@ class _Engine:
                     [chat_messages(request) for request in requests], parameters, use_tqdm=False
                 )
             except (exceptions.VLLMClientError, ValueError, TypeError) as error:
-                sent = [message.text for request in requests for message in request.messages]
-                said = unquoted(str(error), sent) if len(requests) == 1 else ""
-                raise _RefusedError(f"vllm: refused: {said}" if said else "vllm: refused") from None
+                sent_texts = [message.text for request in requests for message in request.messages]
+                reason = unquoted(str(error), sent_texts) if len(requests) == 1 else ""
+                raise _RefusedError(f"vllm: refused: {reason}" if reason else "vllm: refused") from None
             except (exceptions.VLLMError, RuntimeError, OSError) as error:
                 self._loaded = None
                 raise ModelError(f"vllm: {self._model}: the engine failed ({type(error).__name__})") from None
@@ -229,13 +229,13 @@ class _Engine:
     def _sampling(llm: Any, request: Request) -> object:
         """Parameters of sampling: those that the model's files name, and over them what the request says."""
         sampling = _vllm("vllm.sampling_params")
-        given: dict[str, object] = dict(llm.model_config.get_diff_sampling_param())
-        given |= {"max_tokens": request.max_tokens, "seed": request.seed, "stop": list(request.stop)}
+        parameters: dict[str, object] = dict(llm.model_config.get_diff_sampling_param())
+        parameters |= {"max_tokens": request.max_tokens, "seed": request.seed, "stop": list(request.stop)}
         if request.temperature is not None:
-            given["temperature"] = request.temperature
+            parameters["temperature"] = request.temperature
         if request.schema is not None:
-            given["structured_outputs"] = sampling.StructuredOutputsParams(json=request.schema)
-        return sampling.SamplingParams(**given)
+            parameters["structured_outputs"] = sampling.StructuredOutputsParams(json=request.schema)
+        return sampling.SamplingParams(**parameters)
 
 
 def _vllm(module: str) -> ModuleType:

@@ -112,15 +112,15 @@ class AnswerStore:
         self, connection: Connection, answers: Sequence[tuple[StoredAnswer, CallRecord]]
     ) -> dict[str, StoredAnswer]:
         """Store answers, within a transaction; what is stored now under each key is that of whoever came first."""
-        self._database.insert_all(connection, ANSWERS, [_row(*each) for each in answers])
+        self._database.insert_all(connection, ANSWERS, [_row(*pair) for pair in answers])
         keys = [record.request_key for _, record in answers]
         payers = {row.request_key: row.call_id for row in connection.execute(_PAYERS, {"keys": keys})}
-        stored = {
+        stored_answers = {
             record.request_key: answer for answer, record in answers if payers[record.request_key] == record.call_id
         }
-        if earlier := sorted(payers.keys() - stored.keys()):
-            stored |= self._readable(connection.execute(_FIND, {"keys": earlier}).fetchall(), touch=False)
-        return stored
+        if earlier := sorted(payers.keys() - stored_answers.keys()):
+            stored_answers |= self._readable(connection.execute(_FIND, {"keys": earlier}).fetchall(), touch=False)
+        return stored_answers
 
     def stats(self) -> AnswerStats:
         """What is stored; reads every answer."""
@@ -132,12 +132,12 @@ class AnswerStore:
         if damaged:
             statement = statement.where(ANSWERS.c.request_key.not_in(damaged))
         rows = self._database.read(statement)
-        unmoved = sa.select(sa.func.count()).where(~CALLS.c.in_table, CALLS.c.cost_usd > 0)
+        unmoved_calls = sa.select(sa.func.count()).where(~CALLS.c.in_table, CALLS.c.cost_usd > 0)
         return AnswerStats(
             entries=sum(row[4] for row in rows),
             bytes=sum(int(row[5]) for row in rows),
             damaged=len(damaged),
-            pending=sum(row[0] for row in self._database.read(unmoved)),
+            pending=sum(row[0] for row in self._database.read(unmoved_calls)),
             oldest=min((row[7] for row in rows), default=None),
             newest=max((row[8] for row in rows), default=None),
             groups=tuple(AnswerGroup(row[0], row[1], row[2], row[3], row[4], int(row[5]), row[6]) for row in rows),
@@ -145,12 +145,12 @@ class AnswerStore:
 
     def damaged(self) -> list[str]:
         """Keys of answers that do not match their checksum; reads every answer."""
-        last, found = "", []
+        last, damaged_keys = "", []
         page = sa.select(ANSWERS.c.request_key, ANSWERS.c.text, ANSWERS.c.checksum).order_by(ANSWERS.c.request_key)
         while rows := self._database.read(page.where(ANSWERS.c.request_key > last).limit(_ROWS_AT_ONCE)):
-            found += [row.request_key for row in rows if zlib.crc32(row.text) != row.checksum]
+            damaged_keys += [row.request_key for row in rows if zlib.crc32(row.text) != row.checksum]
             last = rows[-1].request_key
-        return found
+        return damaged_keys
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove answers."""
@@ -183,40 +183,40 @@ class AnswerStore:
         columns = (ANSWERS.c.request_key, ANSWERS.c.used_at, ANSWERS.c.outcome, _SIZE.label("size"))
         rows = self._database.read(sa.select(*columns).order_by(ANSWERS.c.used_at.desc(), ANSWERS.c.request_key))
         oldest = -1.0 if max_days is None else seen_at - max_days * _DAY_SECONDS
-        gone, kept_bytes = {}, 0
+        sizes, kept_bytes = {}, 0
         for row in rows:
             if row.outcome in outcomes or row.request_key in keys or row.used_at < oldest:
-                gone[row.request_key] = row.size
+                sizes[row.request_key] = row.size
             elif max_bytes is not None and kept_bytes + row.size > max_bytes:
-                gone[row.request_key] = row.size
+                sizes[row.request_key] = row.size
                 max_bytes = -1  # nor is anything that was used before
             else:
                 kept_bytes += row.size
         total = sum(row.size for row in rows)
-        if gone and not dry_run:
-            gone = self._remove(gone, seen_at)
-        removed_bytes = sum(gone.values())
-        return PruneReport(len(gone), removed_bytes, len(rows) - len(gone), total - removed_bytes)
+        if sizes and not dry_run:
+            sizes = self._remove(sizes, seen_at)
+        removed_bytes = sum(sizes.values())
+        return PruneReport(len(sizes), removed_bytes, len(rows) - len(sizes), total - removed_bytes)
 
     def _remove(self, sizes: Mapping[str, int], seen_at: float) -> dict[str, int]:
         """Remove answers, unless they were used meanwhile; those that were removed."""
-        removed = {}
-        unused = _DROP.where(ANSWERS.c.used_at <= seen_at).returning(ANSWERS.c.request_key)
+        removed_sizes = {}
+        statement = _DROP.where(ANSWERS.c.used_at <= seen_at).returning(ANSWERS.c.request_key)
         for piece in pieces(sizes):
             with self._database.transaction() as connection:
-                found = connection.execute(unused, {"keys": piece})
-                removed.update({row.request_key: sizes[row.request_key] for row in found})
+                rows = connection.execute(statement, {"keys": piece})
+                removed_sizes.update({row.request_key: sizes[row.request_key] for row in rows})
         self._database.shrink()
-        return removed
+        return removed_sizes
 
     def _readable(self, rows: Sequence[Sequence[Any]], *, touch: bool) -> dict[str, StoredAnswer]:
         """The answers of rows, but for damaged ones, which are removed where this counts as use."""
-        found, stale, damaged, now = {}, [], [], time.time()
+        answers, stale, damaged, now = {}, [], [], time.time()
         for key, text, outcome, error, checksum, used_at in rows:
             if zlib.crc32(text) != checksum:
                 damaged.append(key)
                 continue
-            found[key] = StoredAnswer(text.decode("utf-8", "surrogatepass"), Outcome(outcome), error)
+            answers[key] = StoredAnswer(text.decode("utf-8", "surrogatepass"), Outcome(outcome), error)
             if now - used_at > _DAY_SECONDS:
                 stale.append(key)
         if damaged:
@@ -226,7 +226,7 @@ class AnswerStore:
             for piece in pieces(stale):
                 with self._database.transaction() as connection:
                     connection.execute(_USED, {"keys": piece, "now": now})
-        return found
+        return answers
 
 
 def _row(answer: StoredAnswer, record: CallRecord) -> dict[str, Any]:

@@ -199,12 +199,12 @@ class Budget:
 
     def _settle(self, connection: Connection, rows: "Iterable[Row[Any]]") -> None:
         """Write calls into the ledger that may have been paid for, and forget those that were not sent."""
-        chosen = list(rows)
-        for row in chosen:
+        settled_rows = list(rows)
+        for row in settled_rows:
             if row.sent_at is not None:
                 self._ledger.add(connection, [_unknown(row)], [row.account])
-        if chosen:
-            connection.execute(_RELEASE, {"ids": [row.reservation for row in chosen]})
+        if settled_rows:
+            connection.execute(_RELEASE, {"ids": [row.reservation for row in settled_rows]})
 
     def _is_claimed(self, connection: Connection, key: str) -> bool:
         if connection.execute(_TAKEN, {"key": key}).first() is None:
@@ -257,33 +257,33 @@ class Budget:
 
     def _spent(self, connection: Connection, account: _Account) -> float:
         """What was spent; summed up from the ledger the first time, and added to by each call from then on."""
-        spent: float | None = connection.execute(_SPENT, {"account": account.name}).scalar()
-        if spent is not None:
-            return spent
+        spent_usd: float | None = connection.execute(_SPENT, {"account": account.name}).scalar()
+        if spent_usd is not None:
+            return spent_usd
         self._database.hold(connection, CALLS)  # else a call that is being written down is neither summed up nor added
-        spent = 0.0
+        spent_usd = 0.0
         if account.since is not None:
-            spent = self._ledger.spent_usd(since=account.since, connection=connection)
+            spent_usd = self._ledger.spent_usd(since=account.since, connection=connection)
         elif self._ledger.run_id:
-            spent = self._ledger.spent_usd(run_id=self._ledger.run_id, connection=connection)
-        row = {"account": account.name, "spent_usd": spent, "changed_at": time.time()}
+            spent_usd = self._ledger.spent_usd(run_id=self._ledger.run_id, connection=connection)
+        row = {"account": account.name, "spent_usd": spent_usd, "changed_at": time.time()}
         connection.execute(sa.insert(SPENDING), row)
-        return spent
+        return spent_usd
 
     def _refusal(self, connection: Connection, price_usd: float, earlier: str | None) -> BudgetError | None:
         """Why there is no room: the first account without room even if nothing were reserved, else the first one."""
         under_way_usd = batches_usd(connection)
         full = None
         for account in self._accounts():
-            spent = self._spent(connection, account)
+            spent_usd = self._spent(connection, account)
             values = {"but": earlier or "", "account": account.name}
             statement = _RESERVED_BY_RUN if account.since is None else _RESERVED
-            reserved = connection.execute(statement, values).scalar() or 0.0
-            room = account.limit_usd * (1 + _ROUNDING) - spent - price_usd
-            message = _message(account, spent, reserved, under_way_usd, price_usd)
+            reserved_usd = connection.execute(statement, values).scalar() or 0.0
+            room = account.limit_usd * (1 + _ROUNDING) - spent_usd - price_usd
+            message = _message(account, spent_usd, reserved_usd, under_way_usd, price_usd)
             if room < 0:
                 return BudgetError(message)
-            if room < reserved + under_way_usd and full is None:
+            if room < reserved_usd + under_way_usd and full is None:
                 full = BudgetError(message, may_pass=True)
         return full
 
@@ -322,12 +322,12 @@ def _unknown(row: "Row[Any]") -> CallRecord:
     )
 
 
-def _message(account: _Account, spent: float, reserved: float, batches_usd: float, price_usd: float) -> str:
-    under_way = f", up to {_dollars(reserved)} is kept for calls under way" if reserved else ""
+def _message(account: _Account, spent_usd: float, reserved_usd: float, batches_usd: float, price_usd: float) -> str:
+    addition = f", up to {_dollars(reserved_usd)} is kept for calls under way" if reserved_usd else ""
     if batches_usd:
-        under_way += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
+        addition += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
     return (
-        f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
+        f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent_usd)} is spent{addition}; the "
         f"next call may cost {_dollars(price_usd)}. Paid answers are kept: {account.advice}, and run the same again"
     )
 

@@ -78,8 +78,8 @@ class _Opened:
 
     def connect(self) -> Connection:
         """A connection that stays."""
-        self.connections.append(made := self.engine.connect())
-        return made
+        self.connections.append(connection := self.engine.connect())
+        return connection
 
     def close(self) -> None:
         """Close all connections."""
@@ -153,12 +153,12 @@ class StateDatabase:
 
     def sync(self, seconds: float = 0.0) -> bool:
         """Have what was written outlast a power cut, unless that was done in the last seconds; whether it does."""
-        opened, now = _opened.get(self._key), time.monotonic()
-        if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
+        handle, now = _opened.get(self._key), time.monotonic()
+        if self.path is None or handle is None:  # a server syncs with each transaction, SQLite when it is closed
             return True
-        if now - opened.synced_at < seconds:
+        if now - handle.synced_at < seconds:
             return False
-        opened.synced_at = now
+        handle.synced_at = now
         # only after the lock was let go: nobody waits for the disk who need not
         with self._readable_errors(), suppress(FileNotFoundError):  # not every file system has a write-ahead log
             log = os.open(f"{self.path}-wal", os.O_RDWR)
@@ -171,15 +171,15 @@ class StateDatabase:
     @contextmanager
     def _writer(self) -> Iterator[Connection]:
         """A connection that writes: with SQLite one for all threads, so that they wait in line rather than asleep."""
-        opened = self._open()
+        handle = self._open()
         if not self._is_sqlite:
-            with opened.engine.connect() as connection:
+            with handle.engine.connect() as connection:
                 yield connection
             return
-        with opened.writing:
-            if opened.writer is None:
-                opened.writer = opened.connect().execution_options(writes=True)
-            yield opened.writer
+        with handle.writing:
+            if handle.writer is None:
+                handle.writer = handle.connect().execution_options(writes=True)
+            yield handle.writer
 
     def read(self, statement: Any, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
         """Rows; none where there is no database yet."""
@@ -210,15 +210,15 @@ class StateDatabase:
             elif (inode := self._inode()) == _NO_FILE:
                 yield None
             else:
-                opened = self._open(inode)
+                handle = self._open(inode)
                 try:
-                    connection = opened.readers.pop()
+                    connection = handle.readers.pop()
                 except IndexError:
-                    connection = opened.connect()
+                    connection = handle.connect()
                 try:
                     yield connection
                 finally:
-                    opened.readers.append(connection)
+                    handle.readers.append(connection)
 
     def read_keys(self, statement: Any, keys: Iterable[str]) -> list[Any]:
         """Rows of a statement with the parameter `keys`, for any number of them."""
@@ -256,9 +256,9 @@ class StateDatabase:
     def close(self) -> None:
         """Close the connections of this process, as before the file is moved."""
         with _opening:
-            found = _opened.pop(self._key, None)
-        if found is not None:
-            found.close()
+            handle = _opened.pop(self._key, None)
+        if handle is not None:
+            handle.close()
 
     # Processes
 
@@ -270,23 +270,23 @@ class StateDatabase:
     @contextmanager
     def presence(self) -> Iterator[None]:
         """While it lasts, others see that this process lives, and that what it holds is held."""
-        opened = self._open()
-        with opened.guard:
-            if not opened.present:
-                self._give_sign(opened.owner)
-                opened.absent = threading.Event()
-                arguments = (opened, opened.absent)
+        handle = self._open()
+        with handle.guard:
+            if not handle.present:
+                self._give_sign(handle.owner)
+                handle.absent = threading.Event()
+                arguments = (handle, handle.absent)
                 threading.Thread(target=self._give_signs, args=arguments, name="state-database", daemon=True).start()
-            opened.present += 1
+            handle.present += 1
         try:
             yield
         finally:
-            with opened.guard:
-                opened.present -= 1
-                if not opened.present:
-                    opened.absent.set()
+            with handle.guard:
+                handle.present -= 1
+                if not handle.present:
+                    handle.absent.set()
                     with suppress(StoreError), self.transaction() as connection:
-                        connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner == opened.owner))
+                        connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner == handle.owner))
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
@@ -303,10 +303,10 @@ class StateDatabase:
 
     def _lease(self, name: str, token: str) -> bool:
         with self.transaction(exclusive=True) as connection:
-            held = connection.execute(
+            lease_owner = connection.execute(
                 sa.select(OWNERS).join(LEASES, LEASES.c.owner == OWNERS.c.owner).where(LEASES.c.name == name)
             ).first()
-            if held is not None and is_alive(held):
+            if lease_owner is not None and is_alive(lease_owner):
                 return False
             connection.execute(sa.delete(LEASES).where(LEASES.c.name == name))
             connection.execute(sa.insert(LEASES), {"name": name, "owner": self.owner, "token": token})
@@ -320,13 +320,13 @@ class StateDatabase:
             connection.execute(self.insert(OWNERS), {"owner": owner, **process, "seen_at": now})
             connection.execute(_SEEN, {"me": owner, "now": now})
 
-    def _give_signs(self, opened: _Opened, absent: threading.Event) -> None:
+    def _give_signs(self, handle: _Opened, absent: threading.Event) -> None:
         while not absent.wait(_SIGN_SECONDS):
-            with opened.guard:
+            with handle.guard:
                 if absent.is_set():
                     return
                 try:
-                    self._give_sign(opened.owner)
+                    self._give_sign(handle.owner)
                 except StoreError as error:
                     _log.warning("%s", error)
 
@@ -337,13 +337,13 @@ class StateDatabase:
         return os.getpid(), self._name, self._identity
 
     def _open(self, inode: tuple[int, int] | None = None) -> _Opened:
-        found = _opened.get(self._key)
-        if found is not None and found.inode == (inode or self._inode()):
-            return found
+        handle = _opened.get(self._key)
+        if handle is not None and handle.inode == (inode or self._inode()):
+            return handle
         with _opening:
-            found = _opened.get(self._key)
-            if found is not None and found.inode == self._inode():
-                return found
+            handle = _opened.get(self._key)
+            if handle is not None and handle.inode == self._inode():
+                return handle
             with self._readable_errors():
                 engine = self._engine()
                 try:
@@ -351,10 +351,10 @@ class StateDatabase:
                 except BaseException:
                     engine.dispose()
                     raise
-            _opened[self._key] = made = _Opened(engine, self._inode())
-        if found is not None:
-            found.close()  # waits for who writes to it, who may wait to open the new one
-        return made
+            _opened[self._key] = new_handle = _Opened(engine, self._inode())
+        if handle is not None:
+            handle.close()  # waits for who writes to it, who may wait to open the new one
+        return new_handle
 
     def _engine(self) -> Engine:
         if self.path is None:
@@ -436,8 +436,8 @@ class StateDatabase:
 
 def pieces(rows: Iterable[Item]) -> Iterator[list[Item]]:
     """Keys or rows, so many at a time as a statement takes."""
-    remaining = iter(rows)
-    while piece := list(islice(remaining, _ROWS_AT_ONCE)):
+    iterator = iter(rows)
+    while piece := list(islice(iterator, _ROWS_AT_ONCE)):
         yield piece
 
 

@@ -115,20 +115,20 @@ class Ledger:
             for completion, record in zip(completions, records, strict=True)
             if completion.outcome in STORED_OUTCOMES
         ]
-        settled = [entry.reservation for entry in entries if entry.reservation]
-        shared = any(record.batch_id for record in records)
+        reservations = [entry.reservation for entry in entries if entry.reservation]
+        is_shared = any(record.batch_id for record in records)
         durable = bool(answers) or any(record.cost_usd > 0 for record in records)
-        with self.database.transaction(durable=durable, is_synced=False, exclusive=shared) as connection:
+        with self.database.transaction(durable=durable, is_synced=False, exclusive=is_shared) as connection:
             self.add(connection, records, [self.account])
-            stored = self.answers.add(connection, answers) if answers else {}
-            if settled:
-                connection.execute(_SETTLED, {"keys": settled})
+            stored_answers = self.answers.add(connection, answers) if answers else {}
+            if reservations:
+                connection.execute(_SETTLED, {"keys": reservations})
         if durable and not self.database.sync(_SYNC_SECONDS):
             with self._guard:
                 self._unsynced = True
                 self._flush_soon()
         return [
-            stored.get(record.request_key) if completion.outcome in STORED_OUTCOMES else None
+            stored_answers.get(record.request_key) if completion.outcome in STORED_OUTCOMES else None
             for completion, record in zip(completions, records, strict=True)
         ]
 
@@ -136,9 +136,9 @@ class Ledger:
         """Write down calls and what they cost, within a transaction, each once; `accounts` are charged besides
         their months.
         """
-        others = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
-        known = {row.call_id for keys in pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
-        fresh = {record.call_id: record for record in records if record.call_id not in known}
+        call_ids = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
+        known_ids = {row.call_id for keys in pieces(call_ids) for row in connection.execute(_KNOWN, {"keys": keys})}
+        fresh = {record.call_id: record for record in records if record.call_id not in known_ids}
         if not fresh:
             return
         rows = [{**record.plain(), "in_table": False} for record in fresh.values()]
@@ -147,9 +147,9 @@ class Ledger:
         for record in fresh.values():
             for account in (month_account(record.called_at), *accounts):
                 costs[account] += record.cost_usd
-        paid = [{"name": name, "cost": cost, "now": time.time()} for name, cost in costs.items() if cost]
-        if paid:
-            connection.execute(_ADD_COST, paid)
+        cost_rows = [{"name": name, "cost": cost, "now": time.time()} for name, cost in costs.items() if cost]
+        if cost_rows:
+            connection.execute(_ADD_COST, cost_rows)
 
     def note(self, model_name: str, completion: Completion, *, stored: bool = False) -> None:
         """Write down, within a second, what is no call: that an answer came from the store (`stored`), that one broke
@@ -190,19 +190,19 @@ class Ledger:
             Rows that were added.
         """
         self.flush()
-        waiting = sa.select(*_FIELDS).where(~CALLS.c.in_table).limit(_SLICE)
-        if not self.database.read(waiting.limit(1)):
+        statement = sa.select(*_FIELDS).where(~CALLS.c.in_table).limit(_SLICE)
+        if not self.database.read(statement.limit(1)):
             return 0
-        added = 0
+        added_count = 0
         with self.database.lease("ledger"):
-            while records := [CallRecord(*row) for row in self.database.read(waiting)]:
+            while records := [CallRecord(*row) for row in self.database.read(statement)]:
                 months: defaultdict[str, list[CallRecord]] = defaultdict(list)
                 for record in records:
                     months[record.month].append(record)
-                added += sum(self._add_to_month(month, chosen) for month, chosen in sorted(months.items()))
+                added_count += sum(self._add_to_month(month, calls) for month, calls in sorted(months.items()))
                 self._let_go(records)
         self.database.shrink()
-        return added
+        return added_count
 
     def rows(
         self, since: datetime | None = None, run_id: str | None = None, columns: Sequence[str] | None = None
@@ -218,15 +218,15 @@ class Ledger:
             columns: Columns besides `call_id`; all where None.
         """
         self.flush()
-        wanted = None if columns is None else ["call_id", *columns]
+        column_names = None if columns is None else ["call_id", *columns]
         where = _where(since, run_id)
         rows = self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))
-        waiting = call_rows(CallRecord(*row) for row in rows)
-        waiting = waiting if where is None else waiting.filter(where)
-        waiting = waiting if wanted is None else waiting.select(wanted)
-        stored = self._read(wanted, since, where)
-        fresh = waiting.filter(pc.invert(pc.is_in(waiting["call_id"], stored["call_id"])))
-        return pa.concat_tables([stored, fresh]).sort_by("call_id").combine_chunks()
+        waiting_rows = call_rows(CallRecord(*row) for row in rows)
+        waiting_rows = waiting_rows if where is None else waiting_rows.filter(where)
+        waiting_rows = waiting_rows if column_names is None else waiting_rows.select(column_names)
+        stored_rows = self._read(column_names, since, where)
+        fresh = waiting_rows.filter(pc.invert(pc.is_in(waiting_rows["call_id"], stored_rows["call_id"])))
+        return pa.concat_tables([stored_rows, fresh]).sort_by("call_id").combine_chunks()
 
     def invalid_keys(self) -> frozenset[str]:
         """What answers are stored under that broke their schema for good."""
@@ -237,8 +237,8 @@ class Ledger:
         """What answers on some documents are stored under that were of no use."""
         rows = self.rows(columns=["document_id", "request_key", "outcome"])
         of_no_use = pc.is_in(rows["outcome"], pa.array(["refused", "empty", "truncated", "invalid"], pa.string()))
-        chosen = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
-        return frozenset(rows.filter(chosen)["request_key"].to_pylist())
+        mask = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
+        return frozenset(rows.filter(mask)["request_key"].to_pylist())
 
     def spent_usd(
         self, since: datetime | None = None, run_id: str | None = None, connection: Connection | None = None
@@ -247,42 +247,46 @@ class Ledger:
 
         The latter are read within a transaction where its connection is given.
         """
-        wanted = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(CALLS.c.cost_usd > 0, *_conditions(since, run_id))
-        rows = connection.execute(wanted).fetchall() if connection else self.database.read(wanted)
-        waiting = {row.call_id: row.cost_usd for row in rows}
-        stored = self._read(["call_id", "cost_usd"], since, _where(since, run_id))
-        known = set(stored.filter(pc.is_in(stored["call_id"], pa.array(waiting, pa.string())))["call_id"].to_pylist())
-        fresh = [cost for call_id, cost in waiting.items() if call_id not in known]
-        return math.fsum([*fresh, pc.sum(stored["cost_usd"]).as_py() or 0.0])
+        statement = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(
+            CALLS.c.cost_usd > 0, *_conditions(since, run_id)
+        )
+        rows = connection.execute(statement).fetchall() if connection else self.database.read(statement)
+        costs = {row.call_id: row.cost_usd for row in rows}
+        stored_rows = self._read(["call_id", "cost_usd"], since, _where(since, run_id))
+        known_ids = set(
+            stored_rows.filter(pc.is_in(stored_rows["call_id"], pa.array(costs, pa.string())))["call_id"].to_pylist()
+        )
+        fresh = [cost for call_id, cost in costs.items() if call_id not in known_ids]
+        return math.fsum([*fresh, pc.sum(stored_rows["cost_usd"]).as_py() or 0.0])
 
     def has_answers(self) -> bool:
         """Whether the provider has answered a call of this run, in any process of it; never outside a run."""
         if self.run_id is None:
             return False
         rows = self.rows(run_id=self.run_id, columns=["cache_hit", "outcome"])
-        made = rows.filter(pc.invert(rows["cache_hit"]))
-        return bool(pc.any(pc.is_in(made["outcome"], pa.array(sorted(STORED_OUTCOMES), pa.string()))).as_py())
+        calls = rows.filter(pc.invert(rows["cache_hit"]))
+        return bool(pc.any(pc.is_in(calls["outcome"], pa.array(sorted(STORED_OUTCOMES), pa.string()))).as_py())
 
     def answer_counts(self, since: datetime) -> dict[str, tuple[int, int]]:
         """Calls since a time that gave an answer of use, and calls that were made because an earlier one did not, by
         asset.
         """
-        answered: Counter[str] = Counter()
-        repeated: Counter[str] = Counter()
+        answers: Counter[str] = Counter()
+        repeats: Counter[str] = Counter()
         rows = self.rows(since, columns=["asset", "outcome", "cache_hit", "error"])
         for row in rows.filter(pc.invert(rows["cache_hit"])).to_pylist():
-            answered[row["asset"]] += _ANSWERS.get(row["outcome"], 0)
+            answers[row["asset"]] += _ANSWERS.get(row["outcome"], 0)
             if row["outcome"] == Outcome.REPEATED.value:
-                repeated[row["asset"]] += 1
-                answered[row["asset"]] -= not (row["error"] or "").startswith(_UNANSWERED)
-        return {asset: (max(0, answered[asset]), repeated[asset]) for asset in answered | repeated}
+                repeats[row["asset"]] += 1
+                answers[row["asset"]] -= not (row["error"] or "").startswith(_UNANSWERED)
+        return {asset: (max(0, answers[asset]), repeats[asset]) for asset in answers | repeats}
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
         """Mean tokens written by step, over the calls of a model that are in the table."""
         provider, _, model = model_name.partition(":")
         of_model = (pc.field("provider") == provider) & (pc.field("model") == model) & ~pc.field("cache_hit")
-        written = self._read(["step", "output_tokens"], None, of_model & ~pc.field("outcome").isin(_NO_LENGTH))
-        means = written.group_by("step").aggregate([("output_tokens", "mean")])
+        rows = self._read(["step", "output_tokens"], None, of_model & ~pc.field("outcome").isin(_NO_LENGTH))
+        means = rows.group_by("step").aggregate([("output_tokens", "mean")])
         return dict(zip(means["step"].to_pylist(), means["output_tokens_mean"].to_pylist(), strict=True))
 
     def restore(self, month: str) -> int:
@@ -339,27 +343,27 @@ class Ledger:
         the same results.
         """
         single = [record.call_id for record in records if not record.batch_id]
-        batched = [record.call_id for record in records if record.batch_id]
+        call_ids = [record.call_id for record in records if record.batch_id]
         with self.database.transaction() as connection:
             for keys in pieces(single):
                 connection.execute(sa.delete(CALLS).where(_MOVED), {"keys": keys})
-            for keys in pieces(batched):
+            for keys in pieces(call_ids):
                 connection.execute(sa.update(CALLS).where(_MOVED).values(in_table=True), {"keys": keys})
             old = time.time() - _BATCH_SECONDS
             connection.execute(sa.delete(CALLS).where(CALLS.c.in_table, CALLS.c.called_at < old))
             connection.execute(sa.delete(SPENDING).where(SPENDING.c.changed_at < old))
 
     def _add_to_month(self, month: str, records: Sequence[CallRecord]) -> int:
-        stored = self._lake.read(MODEL_CALLS, [month])
-        if stored.num_rows != self._lake.row_count(MODEL_CALLS, month):
+        stored_rows = self._lake.read(MODEL_CALLS, [month])
+        if stored_rows.num_rows != self._lake.row_count(MODEL_CALLS, month):
             raise StoreError(
                 f"{MODEL_CALLS.name}, {month}: written by another release, with other columns; move the folder "
                 f"{self._lake.root / MODEL_CALLS.name / month} away to begin it anew"
             )
         rows = call_rows(records)
-        fresh = rows.filter(pc.invert(pc.is_in(rows["call_id"], stored["call_id"])))
+        fresh = rows.filter(pc.invert(pc.is_in(rows["call_id"], stored_rows["call_id"])))
         if fresh.num_rows:
-            self._lake.write(MODEL_CALLS, month, pa.concat_tables([stored, fresh]), {month: MODEL_CALLS.name})
+            self._lake.write(MODEL_CALLS, month, pa.concat_tables([stored_rows, fresh]), {month: MODEL_CALLS.name})
         return int(fresh.num_rows)
 
     def _read(self, columns: Sequence[str] | None, since: datetime | None, where: pc.Expression | None) -> pa.Table:
@@ -378,12 +382,12 @@ class Ledger:
 
 def _where(since: datetime | None, run_id: str | None) -> pc.Expression | None:
     """Which rows are wanted; None for all."""
-    chosen = []
+    conditions = []
     if since is not None:
-        chosen.append(pc.field("called_at") >= pa.scalar(since, pa.timestamp("us", "UTC")))
+        conditions.append(pc.field("called_at") >= pa.scalar(since, pa.timestamp("us", "UTC")))
     if run_id is not None:
-        chosen.append(pc.field("run_id") == run_id)
-    return reduce(operator.and_, chosen) if chosen else None
+        conditions.append(pc.field("run_id") == run_id)
+    return reduce(operator.and_, conditions) if conditions else None
 
 
 def month_account(seconds: float) -> str:
@@ -410,9 +414,9 @@ def batch_call_id(batch_id: str, key: str) -> str:
 
 def _conditions(since: datetime | None, run_id: str | None) -> list[sa.ColumnElement[bool]]:
     """Which calls are wanted that are not in the table."""
-    chosen: list[sa.ColumnElement[bool]] = [~CALLS.c.in_table]
+    conditions: list[sa.ColumnElement[bool]] = [~CALLS.c.in_table]
     if since is not None:
-        chosen.append(CALLS.c.called_at >= since.timestamp() - 1e-6)  # the table rounds
+        conditions.append(CALLS.c.called_at >= since.timestamp() - 1e-6)  # the table rounds
     if run_id is not None:
-        chosen.append(CALLS.c.run_id == run_id)
-    return chosen
+        conditions.append(CALLS.c.run_id == run_id)
+    return conditions

@@ -31,12 +31,12 @@ def salvage(damaged: Path, database: StateDatabase) -> int:
     Raises:
         StoreError: The damaged one cannot be opened, or the new one cannot be written.
     """
-    saved = 0
+    saved_count = 0
     try:
-        opened = sqlite3.connect(f"file:{quote(str(damaged))}?mode=ro", uri=True)
+        damaged_connection = sqlite3.connect(f"file:{quote(str(damaged))}?mode=ro", uri=True)
     except sqlite3.Error as error:
         raise StoreError(f"{damaged}: cannot be opened: {error}") from error
-    with closing(opened) as source:
+    with closing(damaged_connection) as source:
         source.row_factory = sqlite3.Row
         for table in metadata.sorted_tables:
             if table.name in _LEFT_OUT:
@@ -46,8 +46,8 @@ def salvage(damaged: Path, database: StateDatabase) -> int:
                 if sound:
                     with database.transaction(durable=True) as connection:
                         connection.execute(database.insert(table), sound)
-                    saved += len(sound)
-    return saved
+                    saved_count += len(sound)
+    return saved_count
 
 
 def _readable_rows(source: sqlite3.Connection, name: str) -> Iterator[list[sqlite3.Row]]:
@@ -69,22 +69,22 @@ def _readable_rows(source: sqlite3.Connection, name: str) -> Iterator[list[sqlit
 
 def _last_row(source: sqlite3.Connection, name: str) -> int:
     """The last row that can be found where the end of a table cannot be read."""
-    found, step = 0, 1
+    last_row, step = 0, 1
     while step < _MOST_ROWS:
         try:
             if source.execute(_ANY.format(name), (step,)).fetchone() is None:
                 break
-            found = step
+            last_row = step
         except sqlite3.DatabaseError as error:
             if "no such table" in str(error) or "not a database" in str(error) or "malformed database" in str(error):
                 return 0
         step *= 2
-    return min(2 * found, found + (1 << 20))
+    return min(2 * last_row, last_row + (1 << 20))
 
 
 def _sound(table: sa.Table, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Values of a row of the right kinds, or None."""
-    chosen = {}
+    row = {}
     for column in table.columns:
         value = values.get(column.name)
         if value is None:
@@ -94,8 +94,8 @@ def _sound(table: sa.Table, values: Mapping[str, Any]) -> dict[str, Any] | None:
             value = bool(value)
         elif not isinstance(value, _kinds(column.type)):
             return None
-        chosen[column.name] = value
-    return chosen
+        row[column.name] = value
+    return row
 
 
 def _kinds(kind: Any) -> tuple[type, ...]:

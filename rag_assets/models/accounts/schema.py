@@ -75,8 +75,8 @@ def month_start(month: str) -> float:
 
 def call_rows(records: Iterable[CallRecord]) -> pa.Table:
     """Records as rows of `model_calls`, in the order given."""
-    chosen = [record.plain() for record in records]
-    columns = {name: [record[name] for record in chosen] for name in MODEL_CALLS.schema.names}
+    plain_records = [record.plain() for record in records]
+    columns = {name: [record[name] for record in plain_records] for name in MODEL_CALLS.schema.names}
     columns["called_at"] = [round(seconds * 1_000_000) for seconds in columns["called_at"]]
     arrays = [pa.array(columns[field.name], type=field.type) for field in MODEL_CALLS.fields]
     return pa.Table.from_arrays(arrays, schema=MODEL_CALLS.schema)

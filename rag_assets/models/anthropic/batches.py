@@ -145,8 +145,8 @@ class BatchSession:
                 continue
             if wait and self._gathered and not self._cancelled.is_set():
                 self._send_gathered()
-            if self._calls is not None and (called := self._calls.take(wait=wait)):
-                self._called(called)
+            if self._calls is not None and (answer := self._calls.take(wait=wait)):
+                self._take_answer(answer)
                 continue
             if self._cancelled.is_set():
                 return None
@@ -213,13 +213,13 @@ class BatchSession:
             try:
                 calls.submit(entry.request)
             except BudgetError as error:
-                if not error.may_pass or (called := calls.take(wait=True)) is None:
+                if not error.may_pass or (answer := calls.take(wait=True)) is None:
                     raise
-                self._called(called)
+                self._take_answer(answer)
             else:
                 self._ungather(digits)
 
-    def _called(self, answer: Completion) -> None:
+    def _take_answer(self, answer: Completion) -> None:
         self._ready.extend(self._answers(self._digits(answer.request), answer))
 
     def _create(self) -> None:
@@ -229,9 +229,9 @@ class BatchSession:
             ModelError: The provider takes none.
         """
         with self._open.lock():
-            sent_by_others = [digits for digits in self._gathered if self._open.stands(digits)]
-            self._budget.release(self._gathered[digits][0].request for digits in sent_by_others)
-            for digits in sent_by_others:
+            foreign_digits = [digits for digits in self._gathered if self._open.stands(digits)]
+            self._budget.release(self._gathered[digits][0].request for digits in foreign_digits)
+            for digits in foreign_digits:
                 self._ungather(digits)
             entries = self._first_entries()
             if not entries:
@@ -295,14 +295,14 @@ class BatchSession:
                     self._gather_again(entry)
             return
         try:
-            ended = self._open.has_ended(batch.batch_id)
+            has_ended = self._open.has_ended(batch.batch_id)
         except ModelError as error:
             self._refusal = error  # raised when the answers of other batches have been taken
             self._open.drop(batch)
             for digits in batch.digits:
                 self._wanted.pop(digits, None)
             return
-        if ended:
+        if has_ended:
             self._reading = self._read(batch, batch.batch_id)
 
     def _read_left_over(self) -> bool:
@@ -326,8 +326,8 @@ class BatchSession:
     def _failed(self, error: CallError) -> None:
         self._failures += 1
         attempts = self._open.attempts_after(error)
-        enough = attempts * max(1, len(self._open.all()))
-        if error.problem in FINAL or self._failures >= enough:
+        most_failures = attempts * max(1, len(self._open.all()))
+        if error.problem in FINAL or self._failures >= most_failures:
             raise ModelError(f"{error}; batches continue at the provider") from None
         if attempts < self._settings.attempts:
             self._next_poll = min(self._next_poll, time.monotonic() + 1.0)
@@ -367,10 +367,10 @@ class BatchSession:
                 error = item.result.error.error
                 line = error_line(error.type, error.message, request, self._open.api_key)
                 if problem_of(error.type) in FINAL:
-                    failed = Completion(
+                    failure = Completion(
                         request, Outcome.FAILED, called_at=now, batch_id=batch_id, error=line, rejected=True
                     )
-                    yield from self._answers(digits_of(item.custom_id), failed)
+                    yield from self._answers(digits_of(item.custom_id), failure)
                 else:
                     batch.again[item.custom_id] = line
             case reason:
@@ -385,8 +385,8 @@ class BatchSession:
             self._gather_again(BatchEntry(digits, request, attempt + 1))
             return
         line = f"not answered in {attempt} batches: {reason}"
-        failed = Completion(request, Outcome.FAILED, called_at=time.time(), batch_id=batch.batch_id, error=line)
-        yield from self._answers(digits, failed)
+        failure = Completion(request, Outcome.FAILED, called_at=time.time(), batch_id=batch.batch_id, error=line)
+        yield from self._answers(digits, failure)
 
     def _answers(self, digits: str, answer: Completion) -> Iterator[Completion]:
         """An answer for each time that it was asked for; it was paid for once."""

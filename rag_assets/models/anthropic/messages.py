@@ -204,28 +204,28 @@ def call_errors(
     except (AnthropicError, httpx2.HTTPError, ValueError, TimeoutError) as error:
         # The exception may quote the request or the key, so it must not go along.
         limit = client.timeout if isinstance(client.timeout, int | float) else math.inf
-        in_time = timeout_message(transfer_seconds, "") if transfer_seconds else timeout_message(limit)
-        raise _call_error(error, request, client.api_key, f"anthropic: {in_time}") from None
+        message = timeout_message(transfer_seconds, "") if transfer_seconds else timeout_message(limit)
+        raise _call_error(error, request, client.api_key, f"anthropic: {message}") from None
 
 
-def _call_error(error: Exception, request: Request | None, api_key: str | None, too_late: str) -> CallError:
+def _call_error(error: Exception, request: Request | None, api_key: str | None, message: str) -> CallError:
     import httpx2
     from anthropic import APIConnectionError, APIStatusError, APITimeoutError
 
     cause = error.__cause__
-    unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+    is_unsent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     match error:
         case APIStatusError():
             return _status_error(error, request, api_key)
         case APITimeoutError() | TimeoutError():
-            return (UnsentError if unsent else CallError)(CallProblem.UNAVAILABLE, too_late)
+            return (UnsentError if is_unsent else CallError)(CallProblem.UNAVAILABLE, message)
         case APIConnectionError() if isinstance(cause, httpx2.ConnectError):
             line = f"anthropic: no connection to {error.request.url.host}: {unreachable_message(cause)}"
             return UnsentError(CallProblem.UNREACHABLE, line)
         case APIConnectionError():
             kind = f" ({type(cause).__name__})" if cause else ""
             line = f"anthropic: no connection to {error.request.url.host}{kind}"
-            return (UnsentError if unsent else CallError)(CallProblem.UNAVAILABLE, line)
+            return (UnsentError if is_unsent else CallError)(CallProblem.UNAVAILABLE, line)
         case _:
             return CallError(CallProblem.UNAVAILABLE, f"anthropic: unreadable answer ({type(error).__name__})")
 
@@ -279,8 +279,8 @@ def _least_tokens(text: str) -> int:
 
 def _status_error(error: "APIStatusError", request: Request | None, api_key: str | None) -> CallError:
     status, kind = error.status_code, error.type
-    unknown = CallProblem.REJECTED if 400 <= status < 500 else CallProblem.UNAVAILABLE
-    problem = STATUS_PROBLEMS.get(status) or _BY_TYPE.get(kind or "", unknown)
+    default = CallProblem.REJECTED if 400 <= status < 500 else CallProblem.UNAVAILABLE
+    problem = STATUS_PROBLEMS.get(status) or _BY_TYPE.get(kind or "", default)
     if problem == CallProblem.REJECTED and "credit balance" in (error.api_message or "").lower():
         problem = CallProblem.DENIED  # an empty account, which the API also reports as a bad request
     line = error_line(" ".join(filter(None, (str(status), kind))), error.api_message or "", request, api_key)

@@ -67,14 +67,14 @@ class AnthropicCaller:
 
     async def _stream(self, arguments: dict[str, Any], progress: Callable[[str], None]) -> "Message":
         """A message that comes in pieces."""
-        text, ended = "", False
+        text, has_ended = "", False
         async with self._client.messages.stream(**arguments) as events:
             async for event in events:
                 if event.type == "text":
                     text += event.text
                     progress(text)
-                ended = ended or event.type == "message_stop"
-            if not ended:
+                has_ended = has_ended or event.type == "message_stop"
+            if not has_ended:
                 raise CallError(CallProblem.UNAVAILABLE, "anthropic: its answer broke off")
             return await events.get_final_message()
 
@@ -126,7 +126,7 @@ class AnthropicModel:
         params = message_params(self._model, self.facts, request)
         try:
             with call_errors(self._client, request):
-                counted = self._client.with_options(max_retries=_COUNTING_RETRIES).messages.count_tokens(
+                count = self._client.with_options(max_retries=_COUNTING_RETRIES).messages.count_tokens(
                     model=params["model"],
                     messages=params["messages"],
                     system=params.get("system", omit),
@@ -135,7 +135,7 @@ class AnthropicModel:
                 )
         except CallError as error:
             raise ModelError(str(error)) from None
-        return counted.input_tokens
+        return count.input_tokens
 
     @cached_property
     def _client(self) -> "Anthropic":

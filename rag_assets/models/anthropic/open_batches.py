@@ -203,8 +203,8 @@ class BatchStore:
     def remove(self, nonce: str) -> None:
         """Note that a batch was read, or never made, and forget what was read long ago."""
         with self._database.transaction(durable=True) as connection:
-            finished = sa.update(BATCHES).where(_OF_NONCE).values(finished_at=sa.bindparam("now"))
-            connection.execute(finished, {"batch": nonce, "now": time.time()})
+            statement = sa.update(BATCHES).where(_OF_NONCE).values(finished_at=sa.bindparam("now"))
+            connection.execute(statement, {"batch": nonce, "now": time.time()})
             old = sa.select(BATCHES.c.nonce).where(BATCHES.c.finished_at < time.time() - _FINISHED_SECONDS)
             connection.execute(sa.delete(BATCH_REQUESTS).where(BATCH_REQUESTS.c.nonce.in_(old)))
             connection.execute(sa.delete(BATCHES).where(BATCHES.c.finished_at < time.time() - _FINISHED_SECONDS))
@@ -330,16 +330,16 @@ class OpenBatches:
             try:
                 batch_id = self._create(batch, entries)
             except CallError as error:
-                certain = error.problem in _NOT_MADE or isinstance(error, UnsentError)
+                is_certain = error.problem in _NOT_MADE or isinstance(error, UnsentError)
                 if error.problem in FINAL or attempt >= self.attempts_after(error):
-                    if certain:
+                    if is_certain:
                         self._store.remove(batch.nonce)
                     del self._batches[batch.nonce]
                     raise ModelError(f"{error}; a batch of {len(entries)} requests was not made") from None
-                asked = min(error.retry_after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
-                pause = asked or min(_LONGEST_PAUSE_SECONDS, 2.0**attempt / 2)
-                time.sleep(pause if certain else max(pause, self.settings.settle_seconds))
-                if not certain and self._may_be_made(batch):
+                asked_seconds = min(error.retry_after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
+                pause = asked_seconds or min(_LONGEST_PAUSE_SECONDS, 2.0**attempt / 2)
+                time.sleep(pause if is_certain else max(pause, self.settings.settle_seconds))
+                if not is_certain and self._may_be_made(batch):
                     return
             else:
                 self._adopt(batch, batch_id)
@@ -378,8 +378,8 @@ class OpenBatches:
 
     def attempts_after(self, error: CallError) -> int:
         """Attempts at the provider after an error, of the number that the settings allow."""
-        deserted = error.problem is CallProblem.UNREACHABLE and not self._reached
-        return min(self.settings.attempts, _DESERTED_ATTEMPTS) if deserted else self.settings.attempts
+        is_deserted = error.problem is CallProblem.UNREACHABLE and not self._reached
+        return min(self.settings.attempts, _DESERTED_ATTEMPTS) if is_deserted else self.settings.attempts
 
     def params(self, request: Request) -> dict[str, object]:
         """What a batch holds for a request."""
@@ -424,12 +424,12 @@ class OpenBatches:
         ]
         temperature = any(entry.request.temperature is not None for entry in entries)
         with self._calling(_TRANSFER_SECONDS):
-            created = self._client.messages.batches.create(
+            created_batch = self._client.messages.batches.create(
                 requests=cast("list[BatchRequest]", requests),
                 extra_headers=version_headers(temperature=temperature),
                 timeout=_TRANSFER_SECONDS,
             )
-        return created.id
+        return created_batch.id
 
     def _adopt(self, batch: OpenBatch, batch_id: str) -> None:
         self._store.write_id(batch.nonce, batch_id)
@@ -446,15 +446,15 @@ class OpenBatches:
 
         Its results tell whose a batch is, and there are none before it has ended; one that is found is adopted.
         """
-        taken = self._store.ids()
+        stored_ids = self._store.ids()
         may_be_listed = False
-        for listed in self._like(batch):
-            if listed.id in taken:
+        for listed_batch in self._like(batch):
+            if listed_batch.id in stored_ids:
                 continue
-            if listed.processing_status != "ended":
+            if listed_batch.processing_status != "ended":
                 may_be_listed = True
-            elif listed.archived_at is None and self._nonce(listed.id) == batch.nonce:
-                self._adopt(batch, listed.id)
+            elif listed_batch.archived_at is None and self._nonce(listed_batch.id) == batch.nonce:
+                self._adopt(batch, listed_batch.id)
                 return True
         return may_be_listed
 
@@ -462,13 +462,13 @@ class OpenBatches:
         """Batches that were made since one was written down, and have as many requests."""
         since = datetime.fromtimestamp(batch.created_at, UTC) - _CLOCK_SKEW
         with self._calling():
-            for listed in self._client.messages.batches.list(limit=_PAGE):  # the newest come first
-                if listed.created_at < since:
+            for listed_batch in self._client.messages.batches.list(limit=_PAGE):  # the newest come first
+                if listed_batch.created_at < since:
                     return
-                counts = listed.request_counts
+                counts = listed_batch.request_counts
                 total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
                 if total == batch.requests:
-                    yield listed
+                    yield listed_batch
 
     def _nonce(self, batch_id: str) -> str:
         """What the custom ids of a batch that has ended begin with; of others' batches anything."""

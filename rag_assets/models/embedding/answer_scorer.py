@@ -58,11 +58,13 @@ class E5AnswerScorer:
 
     def _inputs(self, question: str, statements: Sequence[PlacedStatement]) -> Iterator[NDArray[np.int64]]:
         """Token ids of the question with each statement, shape `(1, tokens)`."""
-        around = list(dict.fromkeys(part for each in statements for part in (each.place, each.context)))
-        prefix, asked, *read = self._tokens.content_ids(["query:", question, *(each.text for each in statements)])
+        around = list(dict.fromkeys(part for statement in statements for part in (statement.place, statement.context)))
+        prefix, question_ids, *statement_ids = self._tokens.content_ids(
+            ["query:", question, *(statement.text for statement in statements)]
+        )
         ids_of = dict(zip(around, self._tokens.content_ids(around), strict=True))
-        for each, ids in zip(statements, read, strict=True):
-            yield input_ids(prefix, asked, ids, ids_of[each.place], ids_of[each.context])[None]
+        for statement, ids in zip(statements, statement_ids, strict=True):
+            yield input_ids(prefix, question_ids, ids, ids_of[statement.place], ids_of[statement.context])[None]
 
 
 def input_ids(
@@ -81,9 +83,9 @@ def input_ids(
         place: Where it stands.
         context: What it stands under.
     """
-    asked, said = question[:_QUESTION_TOKENS], statement[:_STATEMENT_TOKENS]
+    question_ids, statement_ids = question[:_QUESTION_TOKENS], statement[:_STATEMENT_TOKENS]
     around = [*place[:_PLACE_TOKENS], *context[:_CONTEXT_TOKENS]]
-    return np.array([BEGIN_ID, *prefix, *asked, END_ID, *said, END_ID, *around, END_ID], np.int64)
+    return np.array([BEGIN_ID, *prefix, *question_ids, END_ID, *statement_ids, END_ID, *around, END_ID], np.int64)
 
 
 @lru_cache(maxsize=1)

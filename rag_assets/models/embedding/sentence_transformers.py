@@ -86,8 +86,8 @@ class SentenceTransformersEmbedder:
     def dimension(self) -> int:
         model = self._model
         # Renamed in sentence-transformers 6; the old name warns there.
-        stated = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        dimension: int | None = stated()
+        get_dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        dimension: int | None = get_dimension()
         if dimension is None:
             raise ModelError(f"{self._model_name}: the model does not state the length of its vectors")
         return dimension
@@ -104,8 +104,8 @@ class SentenceTransformersEmbedder:
         if not texts:
             return []
         with self._lock:
-            encoded = self._model.tokenizer(list(texts), add_special_tokens=False, verbose=False)
-        return [len(ids) for ids in encoded["input_ids"]]
+            encoding = self._model.tokenizer(list(texts), add_special_tokens=False, verbose=False)
+        return [len(ids) for ids in encoding["input_ids"]]
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
         if not texts:
@@ -169,7 +169,7 @@ class CrossEncoderReranker:
                 self._loaded = self._load()
             model, activation = self._loaded
             try:
-                predicted = model.predict(
+                predictions = model.predict(
                     [(query, text) for text in texts],
                     batch_size=_BATCH_PAIRS,
                     show_progress_bar=False,
@@ -177,7 +177,7 @@ class CrossEncoderReranker:
                 )
             except (RuntimeError, ValueError) as error:
                 raise ModelError(f"{self._model_name}: passages could not be scored ({type(error).__name__})") from None
-        scores = np.asarray(predicted, np.float32)
+        scores = np.asarray(predictions, np.float32)
         if scores.shape != (len(texts),) or not np.isfinite(scores).all():
             raise ModelError(f"{self._model_name}: expected one score a passage, found {scores.shape} for {len(texts)}")
         return scores

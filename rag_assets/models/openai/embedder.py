@@ -79,8 +79,8 @@ class OpenAIEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         if not texts:
             return []
-        counted = self._tokenizer.count_texts(texts)
-        return [estimate_tokens(text) for text in texts] if counted is None else counted
+        counts = self._tokenizer.count_texts(texts)
+        return [estimate_tokens(text) for text in texts] if counts is None else counts
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
         if not texts:
@@ -90,8 +90,8 @@ class OpenAIEmbedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0)).all():
             raise ModelError(f"{self._endpoint.place}: {self._tokenizer.model} gives vectors without length")
-        normed: NDArray[np.float32] = vectors / lengths
-        return normed
+        unit_vectors: NDArray[np.float32] = vectors / lengths
+        return unit_vectors
 
     def _cut(self, texts: Sequence[str]) -> Iterator[str]:
         """Texts that fit the window. A token is one byte at least, so that short ones need no tokenizer."""
@@ -135,5 +135,5 @@ class OpenAIEmbedder:
         return [rows[place] for place in range(len(texts))]
 
 
-def _vector(sent: str | list[float]) -> NDArray[np.float32]:
-    return np.frombuffer(base64.b64decode(sent), "<f4") if isinstance(sent, str) else np.array(sent, np.float32)
+def _vector(data: str | list[float]) -> NDArray[np.float32]:
+    return np.frombuffer(base64.b64decode(data), "<f4") if isinstance(data, str) else np.array(data, np.float32)

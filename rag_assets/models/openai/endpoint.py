@@ -162,8 +162,8 @@ class Endpoint:
                 yield client
             except (openai.APIError, ValueError) as error:
                 problem = call_error(error, self, sent)
-                raised = AwayError if problem.problem in _AWAY else ModelError
-                raise raised(f"{doing}: {problem}") from None
+                error_type = AwayError if problem.problem in _AWAY else ModelError
+                raise error_type(f"{doing}: {problem}") from None
 
     def check(self, seconds: float) -> None:
         """Raise a `ModelError` where nobody listens; whatever a server says in so many seconds will do, and so
@@ -211,14 +211,14 @@ class ServerTokenizer:
 
     def _ask_served(self) -> ServedModel:
         with self._endpoint.client(doing="list of models", retries=1) as client:
-            listed = self._listed(client)
-            entries = [_mapping(entry) for entry in listed] if isinstance(listed, list) else []
-            named = [entry for entry in entries if entry.get("id") == self._model]
-            entry = (named or [{"id": self._model}] if self._model else entries)[:1]
+            listing = self._model_list(client)
+            entries = [_mapping(entry) for entry in listing] if isinstance(listing, list) else []
+            matches = [entry for entry in entries if entry.get("id") == self._model]
+            entry = (matches or [{"id": self._model}] if self._model else entries)[:1]
             if not entry or not isinstance(name := entry[0].get("id"), str):
                 raise ModelError(f"{self._endpoint.place}: offers no model; name one in the setting `model`")
             # A server that answers to any name lists its one model under another.
-            facts = entry[0] if named or not self._model else next(iter(entries), {}) if len(entries) == 1 else {}
+            facts = entry[0] if matches or not self._model else next(iter(entries), {}) if len(entries) == 1 else {}
             if isinstance(length := facts.get("max_model_len"), int):
                 return ServedModel(name, ServerKind.VLLM, length)
             if facts.get("owned_by") == "llamacpp":
@@ -227,7 +227,7 @@ class ServerTokenizer:
                 return ServedModel(name, ServerKind.LLAMA_CPP, length if isinstance(length, int) else None)
             return ServedModel(name, ServerKind.OTHER, None)
 
-    def _listed(self, client: "OpenAI") -> object:
+    def _model_list(self, client: "OpenAI") -> object:
         """What the server lists; nothing where it has no such route and the name of the model is known."""
         import openai
 
@@ -247,7 +247,7 @@ class ServerTokenizer:
             prompt = _mapping(self._post(client, "apply-template", {"messages": list(chat)})).get("prompt")
             return self._tokens(client, {"content": prompt, "add_special": True, "parse_special": True})
 
-        return self._counted(count, chats, [message["content"] for chat in chats for message in chat])
+        return self._token_counts(count, chats, [message["content"] for chat in chats for message in chat])
 
     def count_texts(self, texts: Sequence[str]) -> list[int] | None:
         """Tokens of each text, without special tokens; None where the server has no tokenizer."""
@@ -259,15 +259,15 @@ class ServerTokenizer:
                 body = {"content": text, "add_special": False, "parse_special": False}
             return self._tokens(client, body)
 
-        return self._counted(count, [sendable(text) for text in texts], texts)
+        return self._token_counts(count, [sendable(text) for text in texts], texts)
 
-    def _counted(
-        self, count: Callable[["OpenAI", Item], int], items: Sequence[Item], sent: Sequence[str]
+    def _token_counts(
+        self, count: Callable[["OpenAI", Item], int], items: Sequence[Item], sent_texts: Sequence[str]
     ) -> list[int] | None:
         if not self._endpoint.base_url or self.served.kind is ServerKind.OTHER:
             return None
         with (
-            self._endpoint.client(doing="tokenizer", sent=sent) as client,
+            self._endpoint.client(doing="tokenizer", sent=sent_texts) as client,
             ThreadPoolExecutor(_TOKENIZER_CALLS, "tokenize") as executor,
         ):
             return list(executor.map(lambda item: count(client, item), items))
@@ -309,17 +309,17 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
     if _NO_MONEY & {error.code, error.type}:
         problem = CallProblem.DENIED
     body = _mapping(error.body)
-    said = body.get("message") if "message" in body else _mapping(body.get("error")).get("message")
-    said = (
-        unquoted(without_keys(said, endpoint.api_key), sent)
-        if isinstance(said, str) and status not in {401, 403}
+    message = body.get("message") if "message" in body else _mapping(body.get("error")).get("message")
+    message = (
+        unquoted(without_keys(message, endpoint.api_key), sent)
+        if isinstance(message, str) and status not in {401, 403}
         else ""
     )
-    named = without_keys(
+    code = without_keys(
         (error.code if error.code and not error.code.isdecimal() else error.type) or "", endpoint.api_key
     )
-    words = f"{place}: status {status}" + (f" ({one_line(named)[:60]})" if named else "")
-    return CallError(problem, f"{words}: {said}" if said else words, retry_after_seconds(error.response.headers))
+    words = f"{place}: status {status}" + (f" ({one_line(code)[:60]})" if code else "")
+    return CallError(problem, f"{words}: {message}" if message else words, retry_after_seconds(error.response.headers))
 
 
 def chat_messages(request: Request) -> list[dict[str, str]]:

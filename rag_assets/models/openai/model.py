@@ -83,9 +83,9 @@ class OpenAIModel:
         if not requests:
             return []
         chats = [chat_messages(request) for request in requests]
-        counted = self._tokenizer.count_chats(chats)
-        if counted is not None:
-            return counted
+        counts = self._tokenizer.count_chats(chats)
+        if counts is not None:
+            return counts
         count = mean_tokens if self._endpoint.base_url else _text_counter(self._tokenizer.model)
         return [round(sum(_MESSAGE_TOKENS + count(message["content"]) for message in chat)) for chat in chats]
 
@@ -108,22 +108,22 @@ class OpenAICaller:
         """Make one attempt, see `Caller`."""
         import openai
 
-        sent = [message.text for message in request.messages]
+        sent_texts = [message.text for message in request.messages]
         try:
             # The SDK's own limit is on each read and write, which a trickle of bytes never reaches.
             async with asyncio.timeout(self._endpoint.timeout_seconds):
                 if request.progress is not None:
-                    written = await self._stream(request, request.progress)
+                    answer = await self._stream(request, request.progress)
                 else:
-                    written = self._answer_parts(await self._create(request))
+                    answer = self._answer_parts(await self._create(request))
         except TimeoutError:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.timeout_message}") from None
         except (openai.APIError, ValueError) as error:
             if getattr(error, "code", None) == _REFUSED_BY_FILTER:
                 return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")
             # from None: what the SDK's errors carry may quote the document
-            raise call_error(error, self._endpoint, sent) from None
-        return self._completion(request, written)
+            raise call_error(error, self._endpoint, sent_texts) from None
+        return self._completion(request, answer)
 
     async def close(self) -> None:
         """Close its connections."""
@@ -160,13 +160,13 @@ class OpenAICaller:
             return self._answer_parts(await self._create(request))
         if pieces.reason is None:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer broke off")
-        asked = " ".join(message["content"] for message in chat_messages(request))
-        estimated = Usage(estimate_tokens(asked), estimate_tokens(pieces.text))
-        usage = _usage(pieces.usage) if pieces.usage is not None else estimated
+        prompt = " ".join(message["content"] for message in chat_messages(request))
+        estimate = Usage(estimate_tokens(prompt), estimate_tokens(pieces.text))
+        usage = _usage(pieces.usage) if pieces.usage is not None else estimate
         return _ServerAnswer(pieces.reason, pieces.text, pieces.refused, usage)
 
     def _body(self, request: Request) -> dict[str, object]:
-        chosen = {
+        options = {
             "response_format": None if request.schema is None else response_format(request.schema),
             "temperature": request.temperature,
             "seed": request.seed,
@@ -177,7 +177,7 @@ class OpenAICaller:
             "messages": chat_messages(request),
             "max_completion_tokens": request.max_tokens,
         }
-        return body | {name: value for name, value in chosen.items() if value is not None}
+        return body | {name: value for name, value in options.items() if value is not None}
 
     def _answer_parts(self, answer: "ChatCompletion") -> "_ServerAnswer":
         # The SDK checks nothing: whatever a server says with status 200 arrives here.
@@ -187,18 +187,18 @@ class OpenAICaller:
         reason, message = getattr(choices[0], "finish_reason", None), choices[0].message
         return _ServerAnswer(reason, message.content or "", bool(message.refusal), _usage(answer.usage))
 
-    def _completion(self, request: Request, written: "_ServerAnswer") -> Completion:
-        if not isinstance(written.text, str) or written.reason in {"abort", "error"}:
+    def _completion(self, request: Request, answer: "_ServerAnswer") -> Completion:
+        if not isinstance(answer.text, str) or answer.reason in {"abort", "error"}:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: it gave up on the answer")
-        usage = written.usage
-        done = Completion(request, Outcome.COMPLETED, written.text, usage, self._prices.cost_usd(usage))
-        if written.reason == _REFUSED_BY_FILTER or written.refused:
-            filtered = written.reason == _REFUSED_BY_FILTER
-            said = "refused by the provider's filter" if filtered else "the model declined"
-            return replace(done, outcome=Outcome.REFUSED, text="", error=said)
-        if written.reason == "length":
-            return replace(done, outcome=Outcome.TRUNCATED)
-        return done if written.text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+        usage = answer.usage
+        completion = Completion(request, Outcome.COMPLETED, answer.text, usage, self._prices.cost_usd(usage))
+        if answer.reason == _REFUSED_BY_FILTER or answer.refused:
+            is_filtered = answer.reason == _REFUSED_BY_FILTER
+            reason = "refused by the provider's filter" if is_filtered else "the model declined"
+            return replace(completion, outcome=Outcome.REFUSED, text="", error=reason)
+        if answer.reason == "length":
+            return replace(completion, outcome=Outcome.TRUNCATED)
+        return completion if answer.text.strip() else replace(completion, outcome=Outcome.EMPTY, text="")
 
 
 @dataclass(frozen=True)
@@ -276,20 +276,25 @@ def _is_closed(schema: JsonValue) -> bool:
         return True
     properties = schema.get("properties")
     if isinstance(properties, dict) or schema.get("type") == "object":
-        named = set(properties) if isinstance(properties, dict) else set()
+        property_names = set(properties) if isinstance(properties, dict) else set()
         required = schema.get("required")
         required_names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
-        if schema.get("additionalProperties") is not False or required_names != named:
+        if schema.get("additionalProperties") is not False or required_names != property_names:
             return False
     return all(map(_is_closed, schema.values()))
 
 
-def _usage(reported: "CompletionUsage | None") -> Usage:
+def _usage(usage: "CompletionUsage | None") -> Usage:
     """Tokens of a call; OpenAI counts cached ones among those read, here they stand apart."""
-    details = getattr(reported, "prompt_tokens_details", None)
-    cached, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
-    read = _count(reported, "prompt_tokens")
-    return Usage(max(0, read - cached - written), _count(reported, "completion_tokens"), cached, written)
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached_tokens, written_tokens = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    prompt_tokens = _count(usage, "prompt_tokens")
+    return Usage(
+        max(0, prompt_tokens - cached_tokens - written_tokens),
+        _count(usage, "completion_tokens"),
+        cached_tokens,
+        written_tokens,
+    )
 
 
 def _count(holder: object, name: str) -> int:
