@@ -77,8 +77,8 @@ class Changes:
     @property
     def shards(self) -> tuple[str, ...]:
         """Shards that an index run has to look at, rising."""
-        touched = {shard_of(name) for name in (*self.new, *self.changed, *self.touched, *self.gone)}
-        return tuple(sorted(touched | set(self.unfinished_shards)))
+        touched_shards = {shard_of(name) for name in (*self.new, *self.changed, *self.touched, *self.gone)}
+        return tuple(sorted(touched_shards | set(self.unfinished_shards)))
 
 
 def read_sources(configured: Iterable[str], registered: Path) -> tuple[Source, ...]:
@@ -95,11 +95,11 @@ def read_sources(configured: Iterable[str], registered: Path) -> tuple[Source, .
     for name, location in _read_registry(registered).items():
         if location is None:
             continue
-        other = sources.setdefault(name, Source(name, location))
-        if other.location != location:
+        entry = sources.setdefault(name, Source(name, location))
+        if entry.location != location:
             raise SettingsError(
-                f"two sources are named {name!r}: {other.location} in the settings, {location} registered earlier; "
-                f"rename the first: NAME={other.location}, or drop the second: `rag-assets index --forget {name}`"
+                f"two sources are named {name!r}: {entry.location} in the settings, {location} registered earlier; "
+                f"rename the first: NAME={entry.location}, or drop the second: `rag-assets index --forget {name}`"
             )
     return tuple(sources[name] for name in sorted(sources))
 
@@ -145,8 +145,10 @@ def update_sources(
         name = unicodedata.normalize("NFC", text)
         location, setting = before.get(name), in_settings.get(name)
         if location is None and name not in stored_names:
-            known = sorted({n for n, at in before.items() if at is not None} | {*stored_names})
-            raise SettingsError(f"no registered source {name!r}, and none that documents are stored of; known: {known}")
+            known_names = sorted({n for n, at in before.items() if at is not None} | {*stored_names})
+            raise SettingsError(
+                f"no registered source {name!r}, and none that documents are stored of; known: {known_names}"
+            )
         if setting and location in {None, setting.location}:
             raise SettingsError(
                 f"source {name} = {setting.location}: take it out of the settings first (RAG_SOURCES, or `sources` of "
@@ -163,10 +165,10 @@ def update_sources(
         if old is not None:
             _check_replaces(Source(source.name, old), source)
     after.update((source.name, source.location) for source in given)
-    others = [Source(name, location) for name, location in after.items() if location is not None]
+    other_sources = [Source(name, location) for name, location in after.items() if location is not None]
     for source in given:
         if before.get(source.name) != source.location:
-            _check_apart(source, (*in_settings.values(), *others))
+            _check_apart(source, (*in_settings.values(), *other_sources))
     if after != before:
         registry_file(registered).write({"sources": after})
 
@@ -179,23 +181,23 @@ def _check_replaces(old: Source, new: Source) -> None:
     """
     if old.place == new.place:
         return
-    name, other = new.name, f"name the other one: `rag-assets index NAME={new.location}`"
+    name, advice = new.name, f"name the other one: `rag-assets index NAME={new.location}`"
     if not old.is_local or os.path.exists(old.location):  # noqa: PTH110 - never raises
         raise SettingsError(
-            f"source {name} is {old.location} already, not {new.location}; {other}, or replace the first: "
+            f"source {name} is {old.location} already, not {new.location}; {advice}, or replace the first: "
             f"`rag-assets index --forget {name} {name}={new.location}`"
         )
     if not new.is_named:
         raise SettingsError(
             f"source {name} was {old.location}, which is not there now; if it moved: "
-            f"`rag-assets index {name}={new.location}`; else {other}"
+            f"`rag-assets index {name}={new.location}`; else {advice}"
         )
 
 
-def _check_apart(source: Source, others: Iterable[Source]) -> None:
-    for other in others:
-        if other.name != source.name and (other.holds(source) or source.holds(other)):
-            inner, outer = (source, other) if other.holds(source) else (other, source)
+def _check_apart(source: Source, other_sources: Iterable[Source]) -> None:
+    for other_source in other_sources:
+        if other_source.name != source.name and (other_source.holds(source) or source.holds(other_source)):
+            inner, outer = (source, other_source) if other_source.holds(source) else (other_source, source)
             raise SettingsError(
                 f"source {inner.name} ({inner.location}) lies in source {outer.name} ({outer.location}): its files "
                 "would be indexed twice; leave one out; `rag-assets index` alone indexes all known sources"
@@ -213,15 +215,15 @@ def overlaps(sources: Sequence[Source]) -> tuple[str, ...]:
 
 
 def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
-    found: dict[str, Source] = {}
+    sources_by_name: dict[str, Source] = {}
     for source in sources:
-        other = found.setdefault(source.name, source)
-        if other != source:
+        entry = sources_by_name.setdefault(source.name, source)
+        if entry != source:
             raise SettingsError(
-                f"two sources are named {source.name!r}: {other.location} and {source.location}; "
+                f"two sources are named {source.name!r}: {entry.location} and {source.location}; "
                 f"name one of them: NAME={source.location}"
             )
-    return found
+    return sources_by_name
 
 
 def registry_file(registered: Path) -> SealedFile:
@@ -229,14 +231,14 @@ def registry_file(registered: Path) -> SealedFile:
     return SealedFile(registered)
 
 
-def _read_registry(registered: Path) -> dict[str, str | None]:
+def _read_registry(path: Path) -> dict[str, str | None]:
     """Locations by name; None where the source was forgotten."""
     try:
-        value = registry_file(registered).read()
+        value = registry_file(path).read()
     except StoreError as error:
         raise SettingsError(f"{error}; move it away and name its sources again: `rag-assets index LOCATION`") from error
-    found: dict[str, str | None] = value["sources"] if value else {}
-    return found
+    locations: dict[str, str | None] = value["sources"] if value else {}
+    return locations
 
 
 def list_sources(
@@ -268,28 +270,28 @@ def list_sources(
         progress: Told the number of files that were listed, as it grows; the total is 0.
     """
     files: dict[str, SourceFile] = {}
-    chosen = tuple(sources)
+    all_sources = tuple(sources)
     omissions: list[str] = []
     unreachable = {
         name: f"source {name} is not among the sources now; its documents are kept; `rag-assets index --forget {name}` "
         "removes them"
-        for name in sorted(stored_counts.keys() - {source.name for source in chosen} - {*forgotten})
+        for name in sorted(stored_counts.keys() - {source.name for source in all_sources} - {*forgotten})
     }
-    for source in chosen:
+    for source in all_sources:
         try:
-            found = scan_source(source, include, exclude, excluded_paths, _counted_from(len(files), progress))
+            scan = scan_source(source, include, exclude, excluded_paths, _counted_from(len(files), progress))
         except SourceError as error:
             unreachable[source.name] = str(error)
             continue
-        files.update((file.document_id, file) for file in found.files)
-        omissions += found.omissions
-        if found.unreadable:
-            more = f" and {len(found.unreadable) - 1} more" if len(found.unreadable) > 1 else ""
+        files.update((file.document_id, file) for file in scan.files)
+        omissions += scan.omissions
+        if scan.unreadable:
+            more = f" and {len(scan.unreadable) - 1} more" if len(scan.unreadable) > 1 else ""
             unreachable[source.name] = (
-                f"source {source.name}: cannot look at {found.unreadable[0]}{more}; until then nothing of it is "
+                f"source {source.name}: cannot look at {scan.unreadable[0]}{more}; until then nothing of it is "
                 "removed: mend it, or leave the place out by source.exclude"
             )
-        elif not found.files and stored_counts.get(source.name) and not allow_empty:
+        elif not scan.files and stored_counts.get(source.name) and not allow_empty:
             unreachable[source.name] = (
                 f"source {source.name}: {source.location} holds no file, but {stored_counts[source.name]} documents "
                 "are indexed; if they are really gone, run `rag-assets index --allow-empty`"
@@ -298,7 +300,7 @@ def list_sources(
 
 
 def _counted_from(start: int, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    return lambda done, total: progress(start + done, total)
+    return lambda count, total: progress(start + count, total)
 
 
 def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[str, dict[str, str | None]]:
@@ -328,12 +330,12 @@ def was_read(state: Mapping[str, str | None]) -> bool:
 
 def find_changes(lake: Lake, listing: Listing) -> Changes:
     """Compare listing and store."""
-    stored = stored_documents(lake)
+    states = stored_documents(lake)
     new, failed, unchanged = [], [], 0
     changed: list[str] = []
     touched: list[str] = []
     for name, file in listing.files.items():
-        state = stored.get(name)
+        state = states.get(name)
         if state is None:
             new.append(name)
         elif state["uri"] != file.uri or _may_have_changed(state, file):
@@ -343,7 +345,7 @@ def find_changes(lake: Lake, listing: Listing) -> Changes:
         else:
             unchanged += 1
     gone = [
-        name for name in stored.keys() - listing.files.keys() if stored[name]["source_name"] not in listing.unreachable
+        name for name in states.keys() - listing.files.keys() if states[name]["source_name"] not in listing.unreachable
     ]
     return Changes(
         tuple(sorted(new)),
@@ -359,8 +361,10 @@ def find_changes(lake: Lake, listing: Listing) -> Changes:
 
 def _is_touched(state: Mapping[str, str | None], file: SourceFile) -> bool:
     """Whether a file that could be read before and can be now is as large and as old as then."""
-    at_hand = file.local and not file.problem and state["uri"] == file.uri
-    return was_read(state) and at_hand and size_and_time(state["fingerprint"] or "") == size_and_time(file.fingerprint)
+    is_at_hand = file.local and not file.problem and state["uri"] == file.uri
+    return (
+        was_read(state) and is_at_hand and size_and_time(state["fingerprint"] or "") == size_and_time(file.fingerprint)
+    )
 
 
 def _may_have_changed(state: Mapping[str, str | None], file: SourceFile) -> bool:
@@ -382,18 +386,20 @@ def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], 
         shards: Shards that are brought in step.
         every: Whether all that the listing changes is one change; else each file that moved is.
     """
-    found = find_changes(lake, listing)
+    changes = find_changes(lake, listing)
     if every:
-        return {*found.shards} - {*shards}
-    stored = stored_documents(lake)
-    came: dict[str, set[str]] = {}
-    for name in found.new:
-        came.setdefault(size_and_time(listing.files[name].fingerprint), set()).add(shard_of(name))
-    moves = [{shard_of(name), *came.get(size_and_time(str(stored[name]["fingerprint"])), ())} for name in found.gone]
-    joined = {*shards}
-    while more := {shard for move in moves if move & joined for shard in move - joined}:
-        joined |= more
-    return joined - {*shards}
+        return {*changes.shards} - {*shards}
+    states = stored_documents(lake)
+    arrivals: dict[str, set[str]] = {}
+    for name in changes.new:
+        arrivals.setdefault(size_and_time(listing.files[name].fingerprint), set()).add(shard_of(name))
+    moves = [
+        {shard_of(name), *arrivals.get(size_and_time(str(states[name]["fingerprint"])), ())} for name in changes.gone
+    ]
+    joined_shards = {*shards}
+    while more := {shard for move in moves if move & joined_shards for shard in move - joined_shards}:
+        joined_shards |= more
+    return joined_shards - {*shards}
 
 
 def _can_be_read(file: SourceFile) -> bool:
@@ -404,8 +410,8 @@ def _can_be_read(file: SourceFile) -> bool:
     if file.problem or not file.local:
         return False
     try:
-        with open(file.path, "rb") as opened:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
-            opened.read(1)
+        with open(file.path, "rb") as stream:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
+            stream.read(1)
     except (OSError, ValueError):
         return False
     return True

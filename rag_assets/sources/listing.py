@@ -125,22 +125,22 @@ def parse_source(text: str) -> Source:
     text = text.strip()
     if not text:
         raise SettingsError("source '': empty; name a folder, or NAME=LOCATION")
-    named = _NAMED.fullmatch(text) if not os.path.exists(text) else None  # noqa: PTH110 - never raises
-    location = named["location"] if named else text
+    match = _NAMED.fullmatch(text) if not os.path.exists(text) else None  # noqa: PTH110 - never raises
+    location = match["location"] if match else text
     if location.startswith("file://"):
         location = location.removeprefix("file://")
     if "://" in location:
         scheme, _, rest = location.partition("://")
         location = f"{scheme}://{rest.rstrip('/')}"
-        name = named["name"] if named else (location.rstrip("/").rpartition("/")[2] or scheme)
+        name = match["name"] if match else (location.rstrip("/").rpartition("/")[2] or scheme)
     else:
         path = Path(location).expanduser().absolute()
         location = os.path.normpath(path)
-        name = named["name"] if named else Path(location).name
+        name = match["name"] if match else Path(location).name
     name = unicodedata.normalize("NFC", name)
     if not name or "/" in name or "#" in name:
         raise SettingsError(f"source {text!r}: cannot be named after its location; write NAME={text}")
-    return Source(name, location, is_named=named is not None)
+    return Source(name, location, is_named=match is not None)
 
 
 def scan_source(
@@ -167,33 +167,33 @@ def scan_source(
     Raises:
         SourceError: The root does not exist, is a file, cannot be listed, or is one of the excluded paths.
     """
-    wanted, unwanted = _matcher(tuple(include)), _matcher(tuple(exclude))
+    includes, excludes = _matcher(tuple(include)), _matcher(tuple(exclude))
 
-    def taken(relative: str) -> bool:
-        return wanted(relative) and not unwanted(relative)
+    def is_taken(relative: str) -> bool:
+        return includes(relative) and not excludes(relative)
 
     unreadable: list[str] = []
     omissions: list[str] = []
     if source.is_local:
         whole_folders = tuple(glob for glob in exclude if f"/{glob}".endswith(("/**", "/**/*")))
-        found = _local_files(source, taken, _matcher(whole_folders), excluded_paths, unreadable, omissions)
+        entries = _local_files(source, is_taken, _matcher(whole_folders), excluded_paths, unreadable, omissions)
     else:
-        found = ((relative, file) for relative, file in _remote_files(source) if taken(relative))
-    named: dict[str, list[tuple[str, SourceFile]]] = {}
-    for relative, file in found:
-        named.setdefault(file.document_id, []).append((relative, file))
-        progress(len(named), 0)
-    files = {name: min(twins, key=_name_rank)[1] for name, twins in named.items()}
-    for name, twins in named.items():
+        entries = ((relative, file) for relative, file in _remote_files(source) if is_taken(relative))
+    twins_by_name: dict[str, list[tuple[str, SourceFile]]] = {}
+    for relative, file in entries:
+        twins_by_name.setdefault(file.document_id, []).append((relative, file))
+        progress(len(twins_by_name), 0)
+    files = {name: min(twins, key=_name_rank)[1] for name, twins in twins_by_name.items()}
+    for name, twins in twins_by_name.items():
         path = PurePosixPath(name)
         for relative, file in sorted(twins, key=_name_rank)[1:]:
-            own = str(path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}"))
-            files[own] = replace(file, document_id=own)
+            own_id = str(path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}"))
+            files[own_id] = replace(file, document_id=own_id)
     return SourceListing([files[name] for name in sorted(files)], tuple(unreadable), tuple(omissions))
 
 
-def _name_rank(named: tuple[str, SourceFile]) -> tuple[bool, bytes]:
-    relative = named[0]
+def _name_rank(entry: tuple[str, SourceFile]) -> tuple[bool, bytes]:
+    relative = entry[0]
     return not unicodedata.is_normalized("NFC", relative), os.fsencode(relative)
 
 
@@ -212,7 +212,7 @@ def fetch(file: SourceFile, target: str) -> None:
 
 def _local_files(
     source: Source,
-    taken: Callable[[str], bool],
+    is_taken: Callable[[str], bool],
     excludes_folder: Callable[[str], bool],
     excluded_paths: Collection[str],
     unreadable: list[str],
@@ -227,7 +227,7 @@ def _local_files(
     if real_root in excluded_paths:
         raise SourceError(f"source {source.name}: {source.location} is the folder of the knowledge base itself")
     below_root = tuple(path for path in excluded_paths if _inside(path, real_root))
-    walk = _Walk(source, real_root, taken, excludes_folder, below_root, unreadable, omissions)
+    walk = _Walk(source, real_root, is_taken, excludes_folder, below_root, unreadable, omissions)
     try:
         yield from walk.files(source.location, "", (real_root,))
     except OSError as error:
@@ -341,18 +341,18 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
     try:
         file_system, root = url_to_fs(source.location)
         file_system.invalidate_cache()
-        found: dict[str, dict[str, Any]] = file_system.find(root, detail=True)
-        if set(found) == {root} and file_system.isfile(root):
+        entries: dict[str, dict[str, Any]] = file_system.find(root, detail=True)
+        if set(entries) == {root} and file_system.isfile(root):
             raise _is_a_file(source)
-        if not found and not file_system.isdir(root):
+        if not entries and not file_system.isdir(root):
             raise SourceError(f"source {source.name}: no such folder: {source.location}")
     except (OSError, ValueError, ImportError) as error:
         raise SourceError(f"source {source.name}: {source.location}: {error}") from error
-    for path, facts in sorted(found.items()):
+    for path, facts in sorted(entries.items()):
         relative = path.removeprefix(root).lstrip("/")
         if not relative or any(part in {".", ".."} for part in relative.split("/")):
             continue
-        changed = next(
+        change_time = next(
             (facts[key] for key in ("LastModified", "last_modified", "mtime", "updated", "created") if facts.get(key)),
             None,
         )
@@ -365,8 +365,8 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
                 path=path,
                 uri=f"{source.location}/{_printable(relative)}",
                 size_bytes=int(facts.get("size") or 0),
-                modified_at=_as_time(changed),
-                fingerprint=f"{facts.get('size')}:{tag or changed}",
+                modified_at=_as_time(change_time),
+                fingerprint=f"{facts.get('size')}:{tag or change_time}",
                 local=False,
                 source_location=source.location,
                 has_content_tag=tag is not None,
