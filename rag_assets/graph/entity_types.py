@@ -57,7 +57,7 @@ class EntityTypes:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the types."""
-        return tuple(each.name for each in self.types)
+        return tuple(entity_type.name for entity_type in self.types)
 
     @cached_property
     def digest(self) -> str:
@@ -66,15 +66,15 @@ class EntityTypes:
 
     @cached_property
     def _by_ending(self) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        for each in self.types:
-            for ending in each.endings:
-                found.setdefault(ending, each.name)
-        return found
+        names_by_ending: dict[str, str] = {}
+        for entity_type in self.types:
+            for ending in entity_type.endings:
+                names_by_ending.setdefault(ending, entity_type.name)
+        return names_by_ending
 
     @cached_property
     def _by_name(self) -> Mapping[str, str]:
-        return {name: each.name for each in reversed(self.types) for name in each.names}
+        return {name: entity_type.name for entity_type in reversed(self.types) for name in entity_type.names}
 
     def of_name(self, name: str) -> str | None:
         """Type of a name that the list knows as a whole, but for the number of a version, or None."""
@@ -127,13 +127,13 @@ def load_types(extension: Path | None = None) -> EntityTypes:
 
 def _read(path: Path) -> dict[str, dict[str, object]]:
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path}: {error}") from error
-    for name, table in found.items():
+    for name, table in tables.items():
         if not _NAME.fullmatch(name) or not isinstance(table, dict):
             raise SettingsError(f"{path}: expected tables named in lower-case letters, digits and _, found {name!r}")
-    return found
+    return tables
 
 
 def _entity_type(path: Path, name: str, table: Mapping[str, object]) -> EntityType:
@@ -145,7 +145,7 @@ def _entity_type(path: Path, name: str, table: Mapping[str, object]) -> EntityTy
     lists: list[tuple[str, ...]] = []
     for key in _LISTS:
         texts = table.get(key, [])
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise SettingsError(f'{path}: [{name}]: expected {key} = ["..."]')
-        lists.append(tuple(filter(None, (fold_name(each) for each in texts))))
+        lists.append(tuple(filter(None, (fold_name(text) for text in texts))))
     return EntityType(name, {key: str(text) for key, text in descriptions.items()}, *lists)

@@ -80,16 +80,16 @@ def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "n
     """
     import networkx as nx
 
-    def read(table_name: str) -> Versions | None:
+    def versions_of(table_name: str) -> Versions | None:
         return None if versions is None else versions.get(table_name, {})
 
     graph: nx.Graph[str] = nx.Graph()
-    for row in lake.read(ENTITIES, versions=read(ENTITIES.name)).drop_columns(_NOT_SHOWN).to_pylist():
+    for row in lake.read(ENTITIES, versions=versions_of(ENTITIES.name)).drop_columns(_NOT_SHOWN).to_pylist():
         graph.add_node(row.pop("entity_id"), **{**row, "aliases": "\n".join(row["aliases"])})
-    for row in lake.read(RELATIONSHIPS, versions=read(RELATIONSHIPS.name)).drop_columns(_NOT_SHOWN).to_pylist():
+    for row in lake.read(RELATIONSHIPS, versions=versions_of(RELATIONSHIPS.name)).drop_columns(_NOT_SHOWN).to_pylist():
         graph.add_edge(row.pop("source_id"), row.pop("target_id"), **row)
     reports = lake.read(
-        COMMUNITY_REPORTS, columns=["community_id", "title", "rating"], versions=read(COMMUNITY_REPORTS.name)
+        COMMUNITY_REPORTS, columns=["community_id", "title", "rating"], versions=versions_of(COMMUNITY_REPORTS.name)
     )
     titles = {row["community_id"]: {"title": row["title"], "rating": row["rating"]} for row in reports.to_pylist()}
     communities = load_communities(lake, versions)
@@ -154,10 +154,10 @@ def top_entities_markdown(lake: Lake, count: int = 20) -> str:
 
 
 def _metrics(level: int, communities: Sequence[Community], graph: "igraph.Graph") -> LevelMetrics:
-    holders = {name: index for index, each in enumerate(communities) for name in each.members}
+    holders = {name: index for index, community in enumerate(communities) for name in community.members}
     membership = [holders[name] for name in graph.vs["name"]] if graph.ecount() else []
     modularity = graph.modularity(membership, weights="weight") if membership else 0.0
-    sizes = [len(each.members) for each in communities]
+    sizes = [len(community.members) for community in communities]
     several = [size for size in sizes if size > 1]
     middle = float(median(several)) if several else 0.0
     return LevelMetrics(level, len(sizes), len(sizes) - len(several), max(sizes, default=0), middle, modularity)
@@ -165,7 +165,7 @@ def _metrics(level: int, communities: Sequence[Community], graph: "igraph.Graph"
 
 def _for_xml(graph: "nx.Graph[str]") -> "nx.Graph[str]":
     """The graph without what GraphML cannot hold: control characters and nulls."""
-    for _, values in (*graph.nodes(data=True), *((None, each) for _, _, each in graph.edges(data=True))):
+    for _, values in (*graph.nodes(data=True), *((None, data) for _, _, data in graph.edges(data=True))):
         for name, value in list(values.items()):
             if isinstance(value, str):
                 values[name] = value.translate(_CONTROL)
@@ -185,7 +185,7 @@ def community_picture(lake: Lake) -> str:
     Returns:
         Markdown with the SVG as a data URI; a sentence where there is nothing to show.
     """
-    communities = [each for each in load_communities(lake) if len(each.members) > 1]
+    communities = [community for community in load_communities(lake) if len(community.members) > 1]
     reports = lake.read(COMMUNITY_REPORTS, columns=["community_id", "title"])
     titles = dict(zip(reports["community_id"].to_pylist(), reports["title"].to_pylist(), strict=True))
     rows = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
@@ -207,16 +207,18 @@ def draw_communities(
         The same text for the same arguments; empty without communities.
     """
     roots = sorted(
-        (each for each in communities if each.level == 0), key=lambda each: (-len(each.members), each.members)
+        (community for community in communities if community.level == 0),
+        key=lambda community: (-len(community.members), community.members),
     )[:shown]
     if not roots:
         return ""
     children: dict[str | None, list[Community]] = defaultdict(list)
-    for each in sorted(communities, key=lambda each: (-len(each.members), each.members)):
-        children[each.parent_id].append(each)
-    total = sum(len(each.members) for each in roots)
+    for community in sorted(communities, key=lambda community: (-len(community.members), community.members)):
+        children[community.parent_id].append(community)
+    total = sum(len(community.members) for community in roots)
     radii = [
-        max(_LEAST_RADIUS, math.sqrt(_SHARE * _WIDTH * _HEIGHT * len(each.members) / total / math.pi)) for each in roots
+        max(_LEAST_RADIUS, math.sqrt(_SHARE * _WIDTH * _HEIGHT * len(community.members) / total / math.pi))
+        for community in roots
     ]
     weights = _weights(roots, edges)
     places = _circle_places(radii, weights)
@@ -251,10 +253,10 @@ def _circles(
 ) -> list[str]:
     """A community and, inside, those that it is split into: along a spiral, from the largest."""
     title = titles.get(community.community_id, community.community_id)
-    told = f"{title} — level {community.level}, {len(community.members)} entities"
+    tooltip = f"{title} — level {community.level}, {len(community.members)} entities"
     colour = _COLOURS[min(community.level, len(_COLOURS) - 1)]
     head = f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}" fill="{colour}" stroke="#14558f"'
-    circles = [f'{head} stroke-width="0.5"><title>{svg_text(told)}</title></circle>']
+    circles = [f'{head} stroke-width="0.5"><title>{svg_text(tooltip)}</title></circle>']
     inside = children.get(community.community_id, ())
     room = radius / math.sqrt(len(inside)) if inside else 0.0
     if room < _LEAST_ROOM:
@@ -271,7 +273,7 @@ def _circles(
 
 def _weights(roots: Sequence[Community], edges: Sequence[tuple[str, str, float]]) -> dict[tuple[int, int], float]:
     """Weight between two communities, by their positions."""
-    holders = {name: index for index, each in enumerate(roots) for name in each.members}
+    holders = {name: index for index, root in enumerate(roots) for name in root.members}
     weights: dict[tuple[int, int], float] = defaultdict(float)
     for source, target, weight in edges:
         first, second = holders.get(source), holders.get(target)
@@ -308,9 +310,9 @@ def _push_apart(xs: list[float], ys: list[float], radii: Sequence[float]) -> Non
         for second in range(first):
             dx, dy = xs[first] - xs[second], ys[first] - ys[second]
             distance = math.hypot(dx, dy) or 1e-6
-            lacking = radii[first] + radii[second] + _MARGIN / 2 - distance
-            if lacking > 0:
-                step = lacking / (2 * distance)
+            overlap = radii[first] + radii[second] + _MARGIN / 2 - distance
+            if overlap > 0:
+                step = overlap / (2 * distance)
                 xs[first], ys[first] = xs[first] + step * (dx or 1e-6), ys[first] + step * dy
                 xs[second], ys[second] = xs[second] - step * (dx or 1e-6), ys[second] - step * dy
     for index, radius in enumerate(radii):

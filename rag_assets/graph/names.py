@@ -138,12 +138,12 @@ def distinguishing_marks(key: str) -> tuple[str, ...]:
 
     Names with different marks never are one (`E0004` and `E0005`, `v1` and `v2`, 第1章 and 第2章, チームA and チームB).
     """
-    found = [(match.start(), match[0]) for match in _DIGIT_TOKEN.finditer(key)]
+    marks = [(match.start(), match[0]) for match in _DIGIT_TOKEN.finditer(key)]
     rest = _DIGIT_TOKEN.sub(lambda match: " " * len(match[0]), key)
-    found += [(match.start(), match[0]) for match in _SINGLE_LETTER.finditer(rest)]
-    found += [(match.start(), f"roman {match[0]}") for match in _ROMAN.finditer(rest) if match[0]]
-    found += [(match.start(), f"kanji {match[0]}") for match in _KANJI_NUMBER.finditer(rest)]
-    return tuple(mark for _, mark in sorted(set(found)))
+    marks += [(match.start(), match[0]) for match in _SINGLE_LETTER.finditer(rest)]
+    marks += [(match.start(), f"roman {match[0]}") for match in _ROMAN.finditer(rest) if match[0]]
+    marks += [(match.start(), f"kanji {match[0]}") for match in _KANJI_NUMBER.finditer(rest)]
+    return tuple(mark for _, mark in sorted(set(marks)))
 
 
 def may_be_one(first: str, second: str) -> bool:
@@ -153,8 +153,8 @@ def may_be_one(first: str, second: str) -> bool:
 
 def is_part_of_name(shorter: str, longer: str) -> bool:
     """Whether a person's name is only part of another: a surname or a given name says too little to tell a person."""
-    words, others = set(shorter.split()), set(longer.split())
-    if words < others:
+    words, longer_words = set(shorter.split()), set(longer.split())
+    if words < longer_words:
         return True
     if _WIDE.search(shorter):
         return len(shorter) < len(longer) and (longer.startswith(shorter) or longer.endswith(shorter))
@@ -170,7 +170,7 @@ def is_acronym_of(short: str, long: str) -> bool:
         return False
     words = [word for word in re.split(r"[\W_]+", long.casefold()) if word]
     large = [word for word in words if word not in _SMALL_WORDS]
-    return any("".join(word[0] for word in chosen) == short.casefold() for chosen in (words, large))
+    return any("".join(word[0] for word in choice) == short.casefold() for choice in (words, large))
 
 
 _FULL = r"(?P<full>[^\s、。，．,.;；:：「」『』()（）\n]{2,40})"
@@ -220,15 +220,15 @@ def declared_aliases(text: str) -> Iterator[Alias]:
 
     Names that only point (本システム, 当社, 甲) are left out: they mean another thing in each document.
     """
-    seen: set[tuple[str, str]] = set()
+    seen_keys: set[tuple[str, str]] = set()
     for form in (*_DECLARED, _WITH_ACRONYM, _EXPANDED):
         for match in form.finditer(text):
             alias = clean_name(match["alias"])
             full = _full_name(match["full"], alias if form in {_WITH_ACRONYM, _EXPANDED} else "")
             key = (fold_name(full), fold_name(alias))
             usable = bool(full) and is_name(full) and is_name(alias) and not _DEICTIC.match(alias)
-            if usable and key[0] != key[1] and key not in seen:
-                seen.add(key)
+            if usable and key[0] != key[1] and key not in seen_keys:
+                seen_keys.add(key)
                 start = text.find(full, match.start("full"))
                 yield Alias(full, alias, start, one_line(match[0]))
 

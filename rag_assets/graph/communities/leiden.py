@@ -162,22 +162,22 @@ def find_groups(whole: Subgraph, options: LeidenOptions) -> list[Group]:
         communities of higher levels that are not split, holds every node once.
     """
     groups: list[Group] = []
-    pending: list[tuple[Subgraph, int | None, float, bool]] = []
+    parts: list[tuple[Subgraph, int | None, float, bool]] = []
     for component in whole.divide(whole.components()):
         scale = component.total / whole.total if options.quality is Quality.MODULARITY and whole.total else 1.0
-        joined = len(component.nodes) > options.joined_from
-        labels = _partition(component, options.resolution * scale, options, joined=joined)
-        pending += ((part, None, options.resolution, joined) for part in component.divide(labels))
-    pending.sort(key=lambda item: int(item[0].nodes[0]))
+        by_joining = len(component.nodes) > options.joined_from
+        labels = _partition(component, options.resolution * scale, options, by_joining=by_joining)
+        parts += ((part, None, options.resolution, by_joining) for part in component.divide(labels))
+    parts.sort(key=lambda item: int(item[0].nodes[0]))
     level = 0
-    while pending:
-        following: list[tuple[Subgraph, int | None, float, bool]] = []
-        for part, parent, resolution, joined in pending:
-            children, finer = _split(part, resolution, options, joined=joined)
+    while parts:
+        next_parts: list[tuple[Subgraph, int | None, float, bool]] = []
+        for part, parent, resolution, by_joining in parts:
+            children, finer = _split(part, resolution, options, by_joining=by_joining)
             position = len(groups)
             groups.append(Group(level, parent, part.nodes, len(part.weight), is_leaf=not children))
-            following += ((child, position, finer, joined) for child in children)
-        pending, level = following, level + 1
+            next_parts += ((child, position, finer, by_joining) for child in children)
+        parts, level = next_parts, level + 1
     return groups
 
 
@@ -191,12 +191,14 @@ def quality_of(part: Subgraph, labels: Integers, quality: Quality, resolution: f
     return internal - resolution * float(sizes @ (sizes - 1)) / 2
 
 
-def _split(part: Subgraph, resolution: float, options: LeidenOptions, *, joined: bool) -> tuple[list[Subgraph], float]:
+def _split(
+    part: Subgraph, resolution: float, options: LeidenOptions, *, by_joining: bool
+) -> tuple[list[Subgraph], float]:
     """Communities of a community, none where it is small or cannot be split, and the resolution that split it."""
     if len(part.nodes) <= options.maximum_size:
         return [], resolution
     for finer in _resolutions(part, resolution, options):
-        labels = _partition(part, finer, options, joined=joined)
+        labels = _partition(part, finer, options, by_joining=by_joining)
         count = int(labels.max()) + 1
         if count == len(part.nodes):
             break
@@ -216,19 +218,19 @@ def _resolutions(part: Subgraph, resolution: float, options: LeidenOptions) -> I
         yield resolution
 
 
-def _partition(part: Subgraph, resolution: float, options: LeidenOptions, *, joined: bool) -> Integers:
+def _partition(part: Subgraph, resolution: float, options: LeidenOptions, *, by_joining: bool) -> Integers:
     """Label of each node of a connected part, numbered by first node."""
     if _is_one_community(part, resolution, options.quality):
         return np.zeros(len(part.nodes), np.int64)
     leiden = _Leiden(part, resolution, options)
-    if not joined:
+    if not by_joining:
         return leiden.run(None)
     labels = leiden.move(join_communities(part, resolution, options.quality))
-    wanted = quality_of(part, leiden.first_round(), options.quality, resolution) - options.drift * part.total
-    if quality_of(part, labels, options.quality, resolution) >= wanted:
+    least_quality = quality_of(part, leiden.first_round(), options.quality, resolution) - options.drift * part.total
+    if quality_of(part, labels, options.quality, resolution) >= least_quality:
         return labels
-    settled = leiden.run(labels)
-    return settled if quality_of(part, settled, options.quality, resolution) >= wanted else leiden.run(None)
+    result = leiden.run(labels)
+    return result if quality_of(part, result, options.quality, resolution) >= least_quality else leiden.run(None)
 
 
 def join_communities(part: Subgraph, resolution: float, quality: Quality) -> Integers:
@@ -259,25 +261,25 @@ def join_communities(part: Subgraph, resolution: float, quality: Quality) -> Int
             low, high = min(first, second), max(first, second)
             heappush(queue, (-priority, low, high, joins[low], joins[high]))
 
-    for first, others in enumerate(between):
-        for second in others:
+    for first, neighbours in enumerate(between):
+        for second in neighbours:
             if first < second:
                 offer(first, second)
     while queue:
-        _, low, high, *seen = heappop(queue)
-        if seen != [joins[low], joins[high]]:
+        _, low, high, *join_counts = heappop(queue)
+        if join_counts != [joins[low], joins[high]]:
             continue
-        kept, gone = (low, high) if len(between[low]) >= len(between[high]) else (high, low)
-        into[gone], joins[gone] = kept, -1
-        joins[kept] += 1
-        sizes[kept] += sizes[gone]
-        for other, weight in between[gone].items():
-            del between[other][gone]
-            if other != kept:
-                between[kept][other] = between[other][kept] = between[kept].get(other, 0.0) + weight
-        between[gone] = {}
-        for other in between[kept]:
-            offer(kept, other)
+        larger, smaller = (low, high) if len(between[low]) >= len(between[high]) else (high, low)
+        into[smaller], joins[smaller] = larger, -1
+        joins[larger] += 1
+        sizes[larger] += sizes[smaller]
+        for neighbour, weight in between[smaller].items():
+            del between[neighbour][smaller]
+            if neighbour != larger:
+                between[larger][neighbour] = between[neighbour][larger] = between[larger].get(neighbour, 0.0) + weight
+        between[smaller] = {}
+        for neighbour in between[larger]:
+            offer(larger, neighbour)
     return _numbered(_ends(into))
 
 
@@ -335,10 +337,10 @@ class _Leiden:
             optimiser, partition = self._begin(labels)
             optimiser.move_nodes(partition)
             # every community is connected: parting one that is not is always better
-            moved = _numbered(self._part.components(np.asarray(partition.membership, np.int64)))
-            if np.array_equal(moved, labels):
+            new_labels = _numbered(self._part.components(np.asarray(partition.membership, np.int64)))
+            if np.array_equal(new_labels, labels):
                 break
-            labels = moved
+            labels = new_labels
         return labels
 
     def _begin(self, labels: Integers | None) -> tuple[Any, Any]:

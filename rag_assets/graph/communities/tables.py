@@ -88,14 +88,16 @@ def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
     previous = load_communities(lake)
     if all(lake.inputs(table, WHOLE) == inputs for table in tables):
         return CommunityUpdate(0, len(previous), (), (), _sizes(previous))
-    found = detect_communities(entities, relationships, options)
-    written = [
-        lake.write(COMMUNITIES, WHOLE, _community_rows(found), inputs).written,
-        lake.write(COMMUNITY_MEMBERS, WHOLE, _member_rows(found), inputs).written,
+    communities = detect_communities(entities, relationships, options)
+    counts = [
+        lake.write(COMMUNITIES, WHOLE, _community_rows(communities), inputs).written,
+        lake.write(COMMUNITY_MEMBERS, WHOLE, _member_rows(communities), inputs).written,
     ]
-    known = {each.community_id for each in previous}
-    new_ids = tuple(each.community_id for each in found if each.community_id not in known)
-    return CommunityUpdate(sum(written), len(found) - len(new_ids), new_ids, _dissolved(previous, found), _sizes(found))
+    previous_ids = {community.community_id for community in previous}
+    new_ids = tuple(community.community_id for community in communities if community.community_id not in previous_ids)
+    return CommunityUpdate(
+        sum(counts), len(communities) - len(new_ids), new_ids, _dissolved(previous, communities), _sizes(communities)
+    )
 
 
 def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None) -> list[Community]:
@@ -115,7 +117,7 @@ def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None
         if levels.get(community_id) == level:
             members[community_id].append(entity_id)
     communities = [Community(**row, members=tuple(of_row)) for row in rows if (of_row := members[row["community_id"]])]
-    return sorted(communities, key=lambda each: (each.level, each.community_id))
+    return sorted(communities, key=lambda community: (community.level, community.community_id))
 
 
 def detect_communities(entities: pa.Table, relationships: pa.Table, options: LeidenOptions) -> list[Community]:
@@ -154,7 +156,9 @@ def by_level(communities: Sequence[Community]) -> list[list[Community]]:
     """For each level, the communities that its entities are in: those of the level, and those of higher levels that
     are not split.
     """
-    levels: list[list[Community]] = [[] for _ in range(1 + max((each.level for each in communities), default=-1))]
+    levels: list[list[Community]] = [
+        [] for _ in range(1 + max((community.level for community in communities), default=-1))
+    ]
     for community in communities:
         last = len(levels) if community.is_leaf else community.level + 1
         for level in range(community.level, last):
@@ -187,21 +191,23 @@ def _graph(names: Sequence[str], relationships: pa.Table) -> Subgraph:
     return Subgraph(np.arange(len(names)), source[order], target[order], weight[order])
 
 
-def _dissolved(previous: Sequence[Community], found: Sequence[Community]) -> tuple[DissolvedCommunity, ...]:
-    remaining = {each.community_id for each in found}
-    levels = by_level(found)
-    holders = [{name: each.community_id for each in level for name in each.members} for level in levels]
-    dissolved = []
+def _dissolved(previous: Sequence[Community], communities: Sequence[Community]) -> tuple[DissolvedCommunity, ...]:
+    current_ids = {community.community_id for community in communities}
+    levels = by_level(communities)
+    holders = [{name: community.community_id for community in level for name in community.members} for level in levels]
+    dissolutions = []
     for community in previous:
-        if community.community_id in remaining:
+        if community.community_id in current_ids:
             continue
         overlaps: dict[str, int] = defaultdict(int)
         for name in community.members if holders else ():
             if (holder := holders[min(community.level, len(holders) - 1)].get(name)) is not None:
                 overlaps[holder] += 1
         successor = min(overlaps, key=lambda name: (-overlaps[name], name), default=None)
-        dissolved.append(DissolvedCommunity(community.community_id, community.level, len(community.members), successor))
-    return tuple(sorted(dissolved, key=lambda each: (each.level, each.community_id)))
+        dissolutions.append(
+            DissolvedCommunity(community.community_id, community.level, len(community.members), successor)
+        )
+    return tuple(sorted(dissolutions, key=lambda dissolution: (dissolution.level, dissolution.community_id)))
 
 
 def _sizes(communities: Sequence[Community]) -> tuple[tuple[int, int], ...]:
@@ -211,7 +217,7 @@ def _sizes(communities: Sequence[Community]) -> tuple[tuple[int, int], ...]:
 
 
 def _community_rows(communities: Sequence[Community]) -> pa.Table:
-    rows = [{**vars(each), "size": len(each.members)} for each in communities]
+    rows = [{**vars(community), "size": len(community.members)} for community in communities]
     return pa.Table.from_pylist(rows, COMMUNITIES.schema)
 
 

@@ -69,25 +69,25 @@ def describe(
         ModelError: The model cannot be used any longer.
     """
     method = digest(code_fingerprint(f"{__name__}:describe"), model.name, chars)
-    found: dict[str, Description] = {}
+    descriptions: dict[str, Description] = {}
     long: list[Notes] = []
-    for each in notes:
-        content = each.content_sha256(method)
-        before = known.get(each.identity)
+    for note in notes:
+        content = note.content_sha256(method)
+        before = known.get(note.identity)
         if before is not None and before.content_sha256 == content:
-            found[each.identity] = before
-        elif model.generative and _length(each.texts) > chars:
-            long.append(each)
+            descriptions[note.identity] = before
+        elif model.generative and _length(note.texts) > chars:
+            long.append(note)
         else:
-            found[each.identity] = Description(gathered(each.texts, chars), content)
+            descriptions[note.identity] = Description(gathered(note.texts, chars), content)
     if long:
-        dialogues = ((index, watched(description_dialogue(each, chars), missing)) for index, each in enumerate(long))
+        dialogues = ((index, watched(description_dialogue(note, chars), missing)) for index, note in enumerate(long))
         answers = dict(converse(model, dialogues))
-        for index, each in enumerate(long):
+        for index, note in enumerate(long):
             text = answers[index]
-            content_or_none = each.content_sha256(method) if text else None
-            found[each.identity] = Description(text or gathered(each.texts, chars), content_or_none)
-    return found
+            content_or_none = note.content_sha256(method) if text else None
+            descriptions[note.identity] = Description(text or gathered(note.texts, chars), content_or_none)
+    return descriptions
 
 
 def gathered(texts: Sequence[str], chars: int) -> str:
@@ -99,18 +99,18 @@ def gathered(texts: Sequence[str], chars: int) -> str:
     if not distinct or _length(distinct) <= chars:
         return "\n".join(distinct)
     importance = -np.arange(len(distinct), dtype=np.float64)
-    chosen = select_diverse(tf_idf(distinct), importance, [len(text) + 1 for text in distinct], chars)
-    return "\n".join(distinct[index] for index in chosen) or distinct[0][:chars]
+    indexes = select_diverse(tf_idf(distinct), importance, [len(text) + 1 for text in distinct], chars)
+    return "\n".join(distinct[index] for index in indexes) or distinct[0][:chars]
 
 
 def _distinct(texts: Sequence[str]) -> Iterator[str]:
     """Texts that say the same are kept once, and so are those that are within another."""
-    kept: dict[str, str] = {}
+    texts_by_key: dict[str, str] = {}
     for text in texts:
-        kept.setdefault(fold_name(text), text)
-    folded = sorted(kept, key=len, reverse=True)
-    inner = {each for index, each in enumerate(folded) if any(each in other for other in folded[:index])}
-    return (text for key, text in kept.items() if key not in inner)
+        texts_by_key.setdefault(fold_name(text), text)
+    keys = sorted(texts_by_key, key=len, reverse=True)
+    inner = {key for index, key in enumerate(keys) if any(key in longer for longer in keys[:index])}
+    return (text for key, text in texts_by_key.items() if key not in inner)
 
 
 def _length(texts: Sequence[str]) -> int:
@@ -119,7 +119,7 @@ def _length(texts: Sequence[str]) -> int:
 
 def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
     """A description by a model, or an empty text."""
-    text = cut_to_tokens("\n".join(f"- {each}" for each in _distinct(notes.texts)), _READ_TOKENS)
+    text = cut_to_tokens("\n".join(f"- {entry}" for entry in _distinct(notes.texts)), _READ_TOKENS)
     prompt = load_prompt(DESCRIBE_STEP, detect_language(text))
     schema = object_schema({"description": {"type": "string", "maxLength": _SLACK * chars}})
     (answer,) = yield [

@@ -147,8 +147,8 @@ def read_overrides(path: Path | None) -> Overrides:
     except (OSError, UnicodeError, csv.Error) as error:
         raise SettingsError(f"{path}: {error}") from error
     if not lines or tuple(lines[0][1]) != _COLUMNS:
-        found = lines[0][1] if lines else []
-        raise SettingsError(f"{path}, line 1: expected the columns {','.join(_COLUMNS)}, found {','.join(found)!r}")
+        header = lines[0][1] if lines else []
+        raise SettingsError(f"{path}, line 1: expected the columns {','.join(_COLUMNS)}, found {','.join(header)!r}")
     merges: dict[str, str] = {}
     apart: set[str] = set()
     for number, row in lines[1:]:
@@ -169,12 +169,12 @@ def read_overrides(path: Path | None) -> Overrides:
 
 
 def _end_of_chain(merges: Mapping[str, str], name: str, path: Path) -> None:
-    seen = [name]
-    while seen[-1] in merges:
-        following = merges[seen[-1]]
-        if following in seen:
-            raise SettingsError(f"{path}: names are merged in a circle: {' → '.join([*seen, following])}")
-        seen.append(following)
+    chain = [name]
+    while chain[-1] in merges:
+        next_name = merges[chain[-1]]
+        if next_name in chain:
+            raise SettingsError(f"{path}: names are merged in a circle: {' → '.join([*chain, next_name])}")
+        chain.append(next_name)
 
 
 def resolve_names(
@@ -197,16 +197,16 @@ def resolve_names(
     Raises:
         ModelError: A model cannot be used.
     """
-    known = {each.key: each for each in sorted(names, key=lambda each: each.key)}
-    cosines = partial(_cosines, embedder, known)
-    links = [*_override_links(known, overrides), *_declared_links(known, declarations)]
-    links += _variant_links(known, cosines, options.similarity)
-    groups = _Groups(known, overrides)
-    for link in sorted(links, key=lambda each: (each.rule, each.name_key, each.merged_into)):
+    facts = {name.key: name for name in sorted(names, key=lambda name: name.key)}
+    cosines = partial(_cosines, embedder, facts)
+    links = [*_override_links(facts, overrides), *_declared_links(facts, declarations)]
+    links += _variant_links(facts, cosines, options.similarity)
+    groups = _Groups(facts, overrides)
+    for link in sorted(links, key=lambda link: (link.rule, link.name_key, link.merged_into)):
         groups.join(link)
     if model.generative and embedder is not None:
-        pairs = [pair for pair in _candidates(known, cosines, options) if groups.may_join(*pair[:2])]
-        for link in _confirm(known, pairs[: options.questions], model, missing or Missing()):
+        pairs = [pair for pair in _candidates(facts, cosines, options) if groups.may_join(*pair[:2])]
+        for link in _confirm(facts, pairs[: options.questions], model, missing or Missing()):
             groups.join(link)
     return groups.merges()
 
@@ -255,8 +255,8 @@ class _Groups:
 
     def join(self, link: Merge) -> None:
         first, second = self.find(link.name_key), self.find(link.merged_into)
-        allowed = link.rule is MergeRule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
-        if first != second and allowed:
+        may_merge = link.rule is MergeRule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
+        if first != second and may_merge:
             self._root[max(first, second)] = min(first, second)
             self._links.append(link)
 
@@ -269,7 +269,7 @@ class _Groups:
         for link in self._links:
             links[link.name_key].append(link)
             links[link.merged_into].append(link)
-        found: list[Merge] = []
+        merges: list[Merge] = []
         for group in members.values():
             if len(group) > 1:
                 head = self._head(group, links)
@@ -279,24 +279,24 @@ class _Groups:
                             links[key],
                             key=lambda link: (link.rule, link.name_key != key, link.name_key, link.merged_into),
                         )
-                        found.append(replace(own, name_key=key, merged_into=head))
-        return sorted(found, key=lambda merge: merge.name_key)
+                        merges.append(replace(own, name_key=key, merged_into=head))
+        return sorted(merges, key=lambda merge: merge.name_key)
 
     def _head(self, group: Sequence[str], links: Mapping[str, Sequence[Merge]]) -> str:
         """The name that stands for a group: what a person or a declaration names, else the most frequent one."""
 
-        def standing(key: str) -> tuple[int, int, str]:
+        def rank(key: str) -> tuple[int, int, str]:
             subordinate = {link.rule for link in links[key] if link.name_key == key}
             penalty = 2 if MergeRule.OVERRIDE in subordinate else 1 if MergeRule.DECLARED in subordinate else 0
-            named = any(link.rule is MergeRule.OVERRIDE and link.merged_into == key for link in links[key])
-            return penalty - (1 if named and not penalty else 0), -self._names[key].mention_count, key
+            is_override = any(link.rule is MergeRule.OVERRIDE and link.merged_into == key for link in links[key])
+            return penalty - (1 if is_override and not penalty else 0), -self._names[key].mention_count, key
 
-        return min(group, key=standing)
+        return min(group, key=rank)
 
 
 def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[Merge]:
     """What a person decided; names that are taken for one that no document holds are one with each other."""
-    meant: dict[str, str] = {}  # the first name of those that are taken for an unknown one
+    heads: dict[str, str] = {}  # the first name of those that are taken for an unknown one
     for name in sorted(overrides.merges.keys() & names.keys()):
         into, chain = overrides.merges[name], name
         while True:
@@ -304,18 +304,20 @@ def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Ite
             if into in names or into not in overrides.merges:
                 break
             into = overrides.merges[into]
-        target = into if into in names else meant.setdefault(into, name)
+        target = into if into in names else heads.setdefault(into, name)
         if target != name:
             yield Merge(name, target, MergeRule.OVERRIDE, None, f"{overrides.source}: {chain}")
 
 
 def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[Merge]:
     """Aliases that stand for one name only, wherever they are declared."""
-    meant: dict[str, dict[str, str]] = defaultdict(dict)
-    for each in sorted(declarations, key=lambda each: (each.alias, each.full, each.evidence)):
-        if each.alias in names and each.full in names:
-            meant[each.alias].setdefault(each.full, each.evidence)
-    for alias, fulls in meant.items():
+    fulls_by_alias: dict[str, dict[str, str]] = defaultdict(dict)
+    for declaration in sorted(
+        declarations, key=lambda declaration: (declaration.alias, declaration.full, declaration.evidence)
+    ):
+        if declaration.alias in names and declaration.full in names:
+            fulls_by_alias[declaration.alias].setdefault(declaration.full, declaration.evidence)
+    for alias, fulls in fulls_by_alias.items():
         if len(fulls) == 1:
             ((full, evidence),) = fulls.items()
             yield Merge(alias, full, MergeRule.DECLARED, None, evidence)
@@ -324,14 +326,14 @@ def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Decla
 def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[Merge]:
     """Spellings that differ in what usage leaves open, see `skeleton`, where their vectors agree."""
     groups: dict[str, list[NameFacts]] = defaultdict(list)
-    for each in names.values():
-        if each.type != IDENTIFIER:
-            groups[skeleton(each.key)].append(each)
+    for facts in names.values():
+        if facts.type != IDENTIFIER:
+            groups[skeleton(facts.key)].append(facts)
     pairs: list[tuple[str, str]] = []
     for bones, group in groups.items():
         if bones and len(group) > 1:
-            head = min(group, key=lambda each: (-each.mention_count, each.key))
-            pairs += [(each.key, head.key) for each in group if each.key != head.key]
+            head = min(group, key=lambda facts: (-facts.mention_count, facts.key))
+            pairs += [(facts.key, head.key) for facts in group if facts.key != head.key]
     for (name, into), cosine in zip(pairs, cosines(pairs), strict=True):
         if cosine is None or cosine >= similarity:
             evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
@@ -359,16 +361,16 @@ def _candidates(
     Pairs are found over pairs of characters that not too many names share, so that not all pairs are compared; of each
     name the most alike ones are looked at.
     """
-    chosen = [each for each in names.values() if each.type != IDENTIFIER and len(each.key) > 2]
-    grams = [sorted({each.key[place : place + 2] for place in range(len(each.key) - 1)}) for each in chosen]
+    long_names = [name for name in names.values() if name.type != IDENTIFIER and len(name.key) > 2]
+    grams = [sorted({name.key[place : place + 2] for place in range(len(name.key) - 1)}) for name in long_names]
     table = pa.table(
         {
-            "name": pa.array([index for index, found in enumerate(grams) for _ in found], pa.int32()),
+            "name": pa.array([index for index, own_grams in enumerate(grams) for _ in own_grams], pa.int32()),
             "type": pa.array(
-                [each.type for each, found in zip(chosen, grams, strict=True) for _ in found], pa.string()
+                [name.type for name, own_grams in zip(long_names, grams, strict=True) for _ in own_grams], pa.string()
             ),
-            "gram": pa.array([gram for found in grams for gram in found], pa.string()),
-            "size": pa.array([len(found) for found in grams for _ in found], pa.int32()),
+            "gram": pa.array([gram for own_grams in grams for gram in own_grams], pa.string()),
+            "size": pa.array([len(own_grams) for own_grams in grams for _ in own_grams], pa.int32()),
         }
     )
     query = """
@@ -388,15 +390,15 @@ def _candidates(
     with duckdb.connect() as connection:
         connection.register("grams", table)
         values = {"common": _COMMON_GRAM, "dice": _SMALLEST_DICE, "most": _CANDIDATES}
-        found = connection.execute(query, values).fetchall()
-    pairs = [(chosen[first].key, chosen[second].key) for first, second in found]
+        matches = connection.execute(query, values).fetchall()
+    pairs = [(long_names[first].key, long_names[second].key) for first, second in matches]
     pairs = [pair for pair in pairs if may_be_one(*pair)]
     near = [
         (*pair, cosine)
         for pair, cosine in zip(pairs, cosines(pairs), strict=True)
         if cosine is not None and cosine >= options.similarity
     ]
-    return sorted(near, key=lambda each: (-each[2], each[0], each[1]))
+    return sorted(near, key=lambda pair: (-pair[2], pair[0], pair[1]))
 
 
 def _confirm(
@@ -407,10 +409,10 @@ def _confirm(
         (index, watched(same_dialogue(names[first], names[second]), missing))
         for index, (first, second, _) in enumerate(pairs)
     )
-    said = dict(converse(model, dialogues))
+    answers = dict(converse(model, dialogues))
     links: list[Merge] = []
     for index, (first, second, cosine) in enumerate(pairs):
-        if said[index]:
+        if answers[index]:
             name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
             links.append(Merge(name, into, MergeRule.MODEL, cosine, f"{model.name} takes both names for one"))
     return links
@@ -418,7 +420,7 @@ def _confirm(
 
 def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool]:
     """Whether a model takes two names for one."""
-    lines = [f"{each.name} [{each.type}] {each.note[:_NOTE_CHARS]}".strip() for each in (first, second)]
+    lines = [f"{name.name} [{name.type}] {name.note[:_NOTE_CHARS]}".strip() for name in (first, second)]
     text = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
     prompt = load_prompt(CONFIRM_STEP, detect_language(text))
     question = prompt.question.substitute(names=fenced(text, "names"))

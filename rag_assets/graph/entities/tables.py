@@ -86,11 +86,11 @@ def record_numbers(identities: Iterable[str]) -> dict[str, int]:
     Of two records with one digest, the one whose identity comes later has the next digest that is free.
     """
     numbers: dict[str, int] = {}
-    taken: set[int] = set()
+    used_numbers: set[int] = set()
     for identity in sorted(identities):
         attempts = (int(digest(identity, attempt), 16) % _MOST_RECORDS + 1 for attempt in count())
-        numbers[identity] = next(number for number in attempts if number not in taken)
-        taken.add(numbers[identity])
+        numbers[identity] = next(number for number in attempts if number not in used_numbers)
+        used_numbers.add(numbers[identity])
     return numbers
 
 
@@ -103,9 +103,9 @@ def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedde
     overrides = read_overrides(options.merges_csv)
     code = code_fingerprint(f"{__name__}:update_entities")
     mentions = table_inputs(lake, (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS))
-    decided = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
+    decisions = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
     facts = (options.description_chars, *astuple(options.resolution), model_name, embedder_name)
-    return digest(code, mentions, decided, *facts)
+    return digest(code, mentions, decisions, *facts)
 
 
 def update_entities(lake: Lake, model: LanguageModel, embedder: Embedder | None, options: EntityOptions) -> int:
@@ -121,8 +121,8 @@ def update_entities(lake: Lake, model: LanguageModel, embedder: Embedder | None,
         ModelError: A model cannot be used any longer; nothing is written.
         SettingsError: The file of decisions cannot be read.
     """
-    wanted = wanted_entities(lake, options, model.name, embedder.name if embedder else "")
-    if all(settled(lake.inputs(table, WHOLE)) == {WHOLE: wanted} for table in ENTITY_TABLES):
+    key = wanted_entities(lake, options, model.name, embedder.name if embedder else "")
+    if all(settled(lake.inputs(table, WHOLE)) == {WHOLE: key} for table in ENTITY_TABLES):
         return 0
     import duckdb
 
@@ -152,11 +152,11 @@ def update_entities(lake: Lake, model: LanguageModel, embedder: Embedder | None,
     _ranked(entities, relationships)
     merge_rows = [{**asdict(merge), "rule": merge.rule.name.lower()} for merge in merges]
     tables = ((ENTITIES, entities, nodes), (RELATIONSHIPS, relationships, edges), (ENTITY_MERGES, merge_rows, merging))
-    written = 0
+    write_count = 0
     for table, rows, missing in tables:
-        inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
-        written += lake.write(table, WHOLE, pa.Table.from_pylist(rows, table.schema), inputs).written
-    return written
+        inputs = {WHOLE: marked_stand_ins(key, missing.causes, again=missing.again)}
+        write_count += lake.write(table, WHOLE, pa.Table.from_pylist(rows, table.schema), inputs).written
+    return write_count
 
 
 _NAMES = """
@@ -191,12 +191,12 @@ def _resolve(
         NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
         for key, name, kind, count, note in connection.execute(_NAMES).fetchall()
     ]
-    declared = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT source_key, target_key, description FROM related WHERE kind = 'alias' ORDER BY ALL"
     ).fetchall()
     return resolve_names(
         names,
-        [Declaration(*row) for row in declared],
+        [Declaration(*row) for row in rows],
         read_overrides(options.merges_csv),
         options.resolution,
         embedder,
@@ -209,12 +209,12 @@ def _register_merges(connection: "duckdb.DuckDBPyConnection", merges: Sequence[M
     """Tables `heads` (name, the name that stands for its entity, its id) and `named` (mentions with these)."""
     heads = {merge.name_key: merge.merged_into for merge in merges}
     keys = [row[0] for row in connection.execute("SELECT DISTINCT name_key FROM mentions ORDER BY 1").fetchall()]
-    standing = [heads.get(key, key) for key in keys]
+    key_heads = [heads.get(key, key) for key in keys]
     table = pa.table(
         {
             "name_key": pa.array(keys, pa.string()),
-            "head": pa.array(standing, pa.string()),
-            "entity_id": pa.array([entity_id(head) for head in standing], pa.string()),
+            "head": pa.array(key_heads, pa.string()),
+            "entity_id": pa.array([entity_id(head) for head in key_heads], pa.string()),
         }
     )
     connection.register("heads", table)
@@ -320,12 +320,12 @@ def _described(
         return " ".join(row[column] for column in table.key)
 
     before = lake.read(table, columns=[*table.key, "description", "content_sha256"]).to_pylist()
-    known = {identity(row): Description(row["description"], row["content_sha256"]) for row in before}
+    old_descriptions = {identity(row): Description(row["description"], row["content_sha256"]) for row in before}
     notes = [Notes(identity(row), *subject(row), tuple(row.pop("notes")), table.name) for row in rows]
-    described = describe(notes, known, model, chars, missing)
+    descriptions = describe(notes, old_descriptions, model, chars, missing)
     numbers = record_numbers(note.identity for note in notes)
     for row, note in zip(rows, notes, strict=True):
-        description = described[note.identity]
+        description = descriptions[note.identity]
         row["number"] = numbers[note.identity]
         row |= {"description": description.text, "content_sha256": description.content_sha256}
     return rows

@@ -79,12 +79,12 @@ def suggest_types(
 def _frequent_names(lake: Lake) -> list[str]:
     """The most frequent names but identifiers, in falling frequency, each spelling once."""
     rows = lake.read(ENTITY_MENTIONS, columns=["name", "type", "document_id"])
-    counted = rows.group_by(["name", "type"]).aggregate([("document_id", "count_distinct"), ("name", "count")])
-    ordered = counted.sort_by(
+    counts = rows.group_by(["name", "type"]).aggregate([("document_id", "count_distinct"), ("name", "count")])
+    ranking = counts.sort_by(
         [("document_id_count_distinct", "descending"), ("name_count", "descending"), ("name", "ascending")]
     )
     names: dict[str, str] = {}
-    for row in ordered.to_pylist():
+    for row in ranking.to_pylist():
         if row["type"] != IDENTIFIER:
             names.setdefault(fold_name(row["name"]), row["name"])
     return list(names.values())[:_MOST_NAMES]
@@ -102,18 +102,18 @@ def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
     """
     centred = vectors - vectors.mean(axis=0)  # short texts have much in common
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
-    chosen = [0]
+    seeds = [0]
     nearest = centred @ centred[0]
-    while len(chosen) < min(count, len(centred)):
-        chosen.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, centred @ centred[chosen[-1]])
-    middles = centred[chosen]
+    while len(seeds) < min(count, len(centred)):
+        seeds.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, centred @ centred[seeds[-1]])
+    middles = centred[seeds]
     home = np.zeros(len(centred), dtype=np.int64)
     for _ in range(_ROUNDS):
-        found = (centred @ middles.T).argmax(axis=1)
-        if (found == home).all() and _ > 0:
+        new_home = (centred @ middles.T).argmax(axis=1)
+        if (new_home == home).all() and _ > 0:
             break
-        home = found
+        home = new_home
         for group in range(len(middles)):
             members = centred[home == group]
             if len(members):
@@ -125,17 +125,19 @@ def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
 
 def _by_head_noun(group: Sequence[str], types: EntityTypes, number: int) -> TypeSuggestion:
     """A type from a group of names: one in use where most of them show it, else one named by what they share."""
-    shown = Counter(types.of_ending(name) or TERM for name in group)
-    kind, votes = min(shown.items(), key=lambda item: (-item[1], item[0]))
+    kind_counts = Counter(types.of_ending(name) or TERM for name in group)
+    kind, votes = min(kind_counts.items(), key=lambda item: (-item[1], item[0]))
     if kind != TERM and votes >= len(group) * _SHARE:
-        known = next(each for each in types.types if each.name == kind)
+        entity_type = next(item for item in types.types if item.name == kind)
         examples = [name for name in group if types.of_ending(name) == kind]
-        return TypeSuggestion(kind, known.describe("ja"), known.describe("en"), tuple(examples[:_EXAMPLES]), len(group))
-    shared = _shared_ending(group)
+        return TypeSuggestion(
+            kind, entity_type.describe("ja"), entity_type.describe("en"), tuple(examples[:_EXAMPLES]), len(group)
+        )
+    ending = _shared_ending(group)
     return TypeSuggestion(
         f"type_{number}",
-        f"「{shared}」などの名前" if shared else f"「{group[0]}」に近い名前",
-        f"names such as {shared or group[0]!r}",
+        f"「{ending}」などの名前" if ending else f"「{group[0]}」に近い名前",
+        f"names such as {ending or group[0]!r}",
         tuple(group[:_EXAMPLES]),
         len(group),
     )
@@ -167,17 +169,17 @@ def _ask(groups: Sequence[Sequence[str]], model: LanguageModel, types: EntityTyp
     answer = next(iter(model.generate([request])))
     if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
         raise ModelError(f"{model.name}: no usable proposal of entity types: {answer.error or answer.outcome}")
-    known = {fold_name(name): name for group in groups for name in group}
+    spellings = {fold_name(name): name for group in groups for name in group}
     items = answer.value["types"]
-    return [_suggestion(item, known) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [_suggestion(item, spellings) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _suggestion(item: Mapping[str, JsonValue], known: Mapping[str, str]) -> TypeSuggestion:
+def _suggestion(item: Mapping[str, JsonValue], spellings: Mapping[str, str]) -> TypeSuggestion:
     """A model's proposal; examples that are not among the names are left out."""
     examples = item["examples"] if isinstance(item["examples"], list) else []
     keys = (fold_name(str(name)) for name in examples)
     return TypeSuggestion(
-        str(item["name"]), str(item["ja"]), str(item["en"]), tuple(known[k] for k in keys if k in known)
+        str(item["name"]), str(item["ja"]), str(item["en"]), tuple(spellings[k] for k in keys if k in spellings)
     )
 
 

@@ -147,7 +147,7 @@ def window_dialogue(
     parts, last = [_lists(first)], first
     if parts[0] is None:
         return None
-    turns, failed = request.messages, False
+    turns, has_failed = request.messages, False
     prompt, tag = load_prompt(GLEAN_STEP, subject.language), replace(request.tag, step=GLEAN_STEP)
     for _ in range(options.gleanings):
         turns = (*turns, Message("assistant", last.text), Message("user", prompt.prefix.template))
@@ -156,19 +156,19 @@ def window_dialogue(
             break
         (reply,) = yield [Request(request.prefix, turns, _CHECK_TOKENS, tag, schema=_MISSED)]
         if not isinstance(reply.value, dict) or reply.value.get("missed") is not True:
-            failed |= reply.may_pass
+            has_failed |= reply.may_pass
             break
         turns = (*turns, Message("assistant", reply.text), Message("user", prompt.question.template))
         (last,) = yield [Request(request.prefix, turns, request.max_tokens, tag, schema=request.schema)]
         parts.append(_lists(last))
         if parts[-1] is None:
-            failed |= last.may_pass
+            has_failed |= last.may_pass
             break
     names = ("entities", "relationships", "claims")
     entities, relationships, claims = (
         [item for part in parts if part for item in part.get(name, ())] for name in names
     )
-    return None if failed and not (entities or relationships) else WindowAnswer(entities, relationships, claims)
+    return None if has_failed and not (entities or relationships) else WindowAnswer(entities, relationships, claims)
 
 
 def check_windows(
@@ -228,9 +228,9 @@ class _PageCheck:
             names[key] = span[0]
             if fresh is None and key in self._names:
                 continue
-            written = clean_name(self._folded.text[span[0] : span[1]])
+            spelling = clean_name(self._folded.text[span[0] : span[1]])
             kind = str(item["type"]) if item["type"] in self._types.names else TERM
-            mention = Mention(self._page_number, span[0], None, place, written, kind, description)
+            mention = Mention(self._page_number, span[0], None, place, spelling, kind, description)
             self.findings.mentions.append(mention)
         return names
 
@@ -243,8 +243,8 @@ class _PageCheck:
             if source not in names or target not in names or source == target:
                 self.findings.dropped["relationship without both ends"] += 1
                 continue
-            repeated = (source, target) in self._pairs and max(names[source], names[target]) < window.fresh
-            if (source, target) not in pairs and not repeated:
+            is_repeat = (source, target) in self._pairs and max(names[source], names[target]) < window.fresh
+            if (source, target) not in pairs and not is_repeat:
                 start, strength = min(names[source], names[target]), min(10.0, max(0.0, float(str(item["strength"]))))
                 ends = (source, target, RelationshipKind.STATED)
                 description = one_line(item["description"])
@@ -255,16 +255,18 @@ class _PageCheck:
 
     def _take_claims(self, window: Window, answer: WindowAnswer, place: str) -> None:
         names, claims = self._names, []
-        known = {(claim.subject, claim.source_text) for claim in self.findings.claims if claim.start < window.fresh}
+        old_claims = {
+            (claim.subject, claim.source_text) for claim in self.findings.claims if claim.start < window.fresh
+        }
         for item in answer.claims:
             subject = fold_name(clean_name(str(item["subject"])))
-            concerned = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
+            object_key = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
             source_text = one_line(item["source_text"])
             span = self._folded.find(source_text, window.start, window.end, words=False)
             if subject not in names or span is None:
                 self.findings.dropped["claim without subject or source"] += 1
                 continue
-            if (subject, source_text) in known:
+            if (subject, source_text) in old_claims:
                 continue
             claims.append(
                 Claim(
@@ -272,7 +274,7 @@ class _PageCheck:
                     span[0],
                     place,
                     subject,
-                    concerned if concerned in names and concerned != subject else None,
+                    object_key if object_key in names and object_key != subject else None,
                     str(item["type"]),
                     str(item["status"]),
                     _text_or_none(item["start_date"]),
@@ -292,9 +294,11 @@ def _request(subject: Subject, text: str, types: EntityTypes, options: MentionOp
     prompt = load_prompt(STEP, subject.language)
     claims = load_prompt(CLAIMS_STEP, subject.language)
     first, _, second = claims.question.template.partition(_RULE)
-    listed = "\n".join(f"    - `{each.name}`: {each.describe(prompt.language)}" for each in types.types)
+    type_list = "\n".join(
+        f"    - `{entity_type.name}`: {entity_type.describe(prompt.language)}" for entity_type in types.types
+    )
     prefix = prompt.prefix.substitute(
-        types=listed,
+        types=type_list,
         claims_part=claims.prefix.template if options.claims else "",
         claims_example_1=first if options.claims else "",
         claims_example_2=second if options.claims else "",
@@ -305,11 +309,11 @@ def _request(subject: Subject, text: str, types: EntityTypes, options: MentionOp
         document=fenced(text),
     )
     room = context_tokens - estimate_tokens(prefix) - estimate_tokens(question)
-    most = min(_ANSWER_TOKENS, _LEAST_ANSWER_TOKENS + _TOKENS_OF_A_TOKEN * estimate_tokens(text))
+    limit = min(_ANSWER_TOKENS, _LEAST_ANSWER_TOKENS + _TOKENS_OF_A_TOKEN * estimate_tokens(text))
     return Request(
         prefix=prefix,
         messages=(Message("user", question),),
-        max_tokens=max(_SHORTEST_ANSWER_TOKENS, min(most, room)),
+        max_tokens=max(_SHORTEST_ANSWER_TOKENS, min(limit, room)),
         tag=Tag("entity_mentions", STEP, subject.document_id, subject.shard),
         schema=_schema(types.names, claims=options.claims),
     )
@@ -375,17 +379,17 @@ def simulated_findings(request: Request, most_tokens: int) -> JsonValue:
     material = _MATERIAL.search(request.messages[0].text)
     if "entities" not in lists or material is None:
         return None
-    found = _simulated_names(material[2])
+    names = _simulated_names(material[2])
     usual = max(_NAMES_AT_LEAST, _NAMES_OF_A_WINDOW * mean_tokens(material[2]) / _WINDOW_TOKENS) / _MISSED_OF
     if len(request.messages) == 1:
         usual *= _MISSED_OF - 1
     else:
-        said = set(_names_in_answers(request))
-        found = [each for each in found if fold_name(each[0]) not in said]
-    count = min(len(found), lists["entities"]["maxItems"], math.ceil(usual))
+        earlier_names = set(_names_in_answers(request))
+        names = [name for name in names if fold_name(name[0]) not in earlier_names]
+    count = min(len(names), lists["entities"]["maxItems"], math.ceil(usual))
     while True:
         answer = _simulated_answer(
-            [found[index * len(found) // count] for index in range(count)], claims="claims" in lists
+            [names[index * len(names) // count] for index in range(count)], claims="claims" in lists
         )
         tokens = mean_tokens(json.dumps(answer, ensure_ascii=False))
         if tokens <= most_tokens or not count:
@@ -421,13 +425,13 @@ def _simulated_answer(names: Sequence[tuple[str, str, str]], *, claims: bool) ->
 def _simulated_names(text: str) -> list[tuple[str, str, str]]:
     """Names with their types and the beginnings of the lines that they stand in, each once, in order."""
     is_japanese = detect_language(text) == "ja"
-    found: dict[str, tuple[str, str, str]] = {}
+    names: dict[str, tuple[str, str, str]] = {}
     for line in filter(str.strip, text.splitlines()):
         for span in without_overlaps(_simulated_spans(line, is_japanese=is_japanese)):
             name = clean_name(line[span.start : span.end])
             if len(name) <= LONGEST_CHARS and is_name(name):
-                found.setdefault(fold_name(name), (name, span.type, line.strip()[:_SIMULATED_CHARS]))
-    return list(found.values())
+                names.setdefault(fold_name(name), (name, span.type, line.strip()[:_SIMULATED_CHARS]))
+    return list(names.values())
 
 
 def _simulated_spans(line: str, *, is_japanese: bool) -> Iterator[Span]:
@@ -454,6 +458,6 @@ def _names_in_answers(request: Request) -> Iterator[str]:
         except ValueError:
             continue
         entities = value.get("entities") if isinstance(value, dict) else None
-        for each in entities if isinstance(entities, list) else []:
-            if isinstance(each, dict):
-                yield fold_name(clean_name(str(each["name"])))
+        for entity in entities if isinstance(entities, list) else []:
+            if isinstance(entity, dict):
+                yield fold_name(clean_name(str(entity["name"])))

@@ -161,29 +161,29 @@ class Extractor:
         contents = [content_pages(pages) for pages in documents]
         languages = [{page.number: page_language(page) for page in pages} for pages in contents]
         prose = [
-            [part for page in pages for part in page_prose(page, which[page.number])]
-            for pages, which in zip(contents, languages, strict=True)
+            [part for page in pages for part in page_prose(page, by_page[page.number])]
+            for pages, by_page in zip(contents, languages, strict=True)
         ]
         entities: dict[str, dict[str, tuple[Span, ...]]] = {}
-        read, total = 0, sum(map(len, prose))
+        read_count, total = 0, sum(map(len, prose))
         for language in sorted({part.language for parts in prose for part in parts}):
             texts = [part.text for parts in prose for part in parts if part.language == language]
 
-            def report(count: int, before: int = read) -> None:
+            def report(count: int, before: int = read_count) -> None:
                 progress(before + count, total)
 
             entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language, report), strict=True))
-            read += len(texts)
+            read_count += len(texts)
         return [
-            self._document(pages, which, _recognized_spans(parts, entities))
-            for pages, which, parts in zip(contents, languages, prose, strict=True)
+            self._document(pages, by_page, _recognized_spans(parts, entities))
+            for pages, by_page, parts in zip(contents, languages, prose, strict=True)
         ]
 
     def _document(
-        self, pages: Sequence[Page], languages: Mapping[int, str], named: Mapping[int, list[Span]]
+        self, pages: Sequence[Page], languages: Mapping[int, str], spans_by_page: Mapping[int, list[Span]]
     ) -> Extraction:
         structure = read_structure(pages, self._types)
-        known = KnownNames(structure.types)
+        known_names = KnownNames(structure.types)
         proven = _proven_names(pages, languages)
         common = _common_words(pages, languages)
 
@@ -194,27 +194,27 @@ class Extractor:
         relationships: list[RelationshipMention] = []
         for page in pages:
             language = languages[page.number]
-            spans = list(_spans_by_unit(page, language, named.get(page.number, [])))
+            spans = list(_spans_by_unit(page, language, spans_by_page.get(page.number, [])))
             sentences = unit_sentences([unit for unit, _ in spans], page, language)
             for (unit, of_unit), sentence in zip(spans, sentences, strict=True):
                 kind = page.blocks[unit.block_index].kind
-                recognized = [span for span in of_unit if not sentence.cuts(span)]
+                entities = [span for span in of_unit if not sentence.cuts(span)]
                 if kind is BlockKind.TABLE:  # a cell is no sentence that would show what a name is of
-                    recognized = [replace(whole_cell(span, unit.text), type=TERM) for span in recognized]
+                    entities = [replace(whole_cell(span, unit.text), type=TERM) for span in entities]
                 elif language == "en":
-                    recognized = [each for span in recognized for each in parted(span, unit.text, is_known)]
-                    recognized = list(_confirmed(recognized, unit.text, common))
+                    entities = [part for span in entities for part in parted(span, unit.text, is_known)]
+                    entities = list(_confirmed(entities, unit.text, common))
                 if is_reference(sentence.text):  # of its titles and journals, words would be names
-                    recognized = [span for span in recognized if span.type == "person"]
-                own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
+                    entities = [span for span in entities if span.type == "person"]
+                own = [*known_names.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *entities]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
                     if (match := _SPEAKER.match(unit.text)) and is_running(unit.text[match.end() :]):
                         own.append(Span(0, match.end(1), "person"))
                     if not (is_reference(sentence.text) or is_torn(unit.text)):
                         own += _capitals(unit.text, proven, common, own)
-                found = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
-                mentions += found
-                relationships += _relationships(page, unit, sentence.text, found, structure)
+                unit_mentions = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
+                mentions += unit_mentions
+                relationships += _relationships(page, unit, sentence.text, unit_mentions, structure)
         return _closed(mentions, relationships)
 
     def _mentions(
@@ -225,11 +225,11 @@ class Extractor:
         if kind is BlockKind.TABLE and unit.line < page.blocks[unit.block_index].header_row_count:
             return []
         row = structure.rows.get((page.number, unit.block_index, unit.line))
-        found: dict[str, Mention] = {}
+        mentions: dict[str, Mention] = {}
         for span in spans:
             name = clean_name(unit.text[span.start : span.end])
             key = fold_name(name)
-            if key in found or key in structure.labels or not (is_name(name) or len(name) > 60):
+            if key in mentions or key in structure.labels or not (is_name(name) or len(name) > 60):
                 continue
             description = ""
             if row is not None:
@@ -238,7 +238,7 @@ class Extractor:
                 kind in PROSE_KINDS and len(sentence) >= max(SHORTEST_SENTENCE, 2 * len(name) + 1) and relates(sentence)
             ):
                 description = sentence
-            found[key] = Mention(
+            mentions[key] = Mention(
                 page.number,
                 unit.start + span.start,
                 unit.block_index,
@@ -247,13 +247,13 @@ class Extractor:
                 self._type(name, span.type),
                 one_line(description, _DESCRIPTION_CHARS),
             )
-        return list(found.values())
+        return list(mentions.values())
 
-    def _type(self, name: str, stated: str) -> str:
-        chosen = self._types.of_name(name) or (IDENTIFIER if is_code(name) else stated)
-        if chosen in _SHOWN_BY_ENDING and not (chosen == "work" and name.isascii()):
-            chosen = self._types.of_ending(name) or chosen
-        return chosen if chosen in self._types.names else TERM
+    def _type(self, name: str, default: str) -> str:
+        kind = self._types.of_name(name) or (IDENTIFIER if is_code(name) else default)
+        if kind in _SHOWN_BY_ENDING and not (kind == "work" and name.isascii()):
+            kind = self._types.of_ending(name) or kind
+        return kind if kind in self._types.names else TERM
 
 
 def _common_words(pages: Sequence[Page], languages: Mapping[int, str]) -> frozenset[str]:
@@ -268,7 +268,7 @@ def _is_common(name: str, common: frozenset[str]) -> bool:
     return all(word in common or f"{word}s" in common or word.removesuffix("s") in common for word in words)
 
 
-def _capitals(text: str, proven: set[str], common: frozenset[str], others: Sequence[Span]) -> list[Span]:
+def _capitals(text: str, proven: set[str], common: frozenset[str], own_spans: Sequence[Span]) -> list[Span]:
     """Names by their capitals, where nothing else is found and some place in the document proves them to be names."""
     return [
         span
@@ -276,7 +276,7 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
         if ((sure and is_running(text)) or fold_name(text[span.start : span.end]) in proven)
         and not SYMBOL.fullmatch(text[span.start : span.end])
         and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
-        and not any(span.start < other.end and other.start < span.end for other in others)
+        and not any(span.start < own.end and own.start < span.end for own in own_spans)
     ]
 
 
@@ -320,12 +320,12 @@ def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[st
     }
 
 
-def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator[tuple[Unit, list[Span]]]:
+def _spans_by_unit(page: Page, language: str, page_spans: Sequence[Span]) -> Iterator[tuple[Unit, list[Span]]]:
     """Units of a page with the recognized spans in them, relative to the unit."""
-    ordered = sorted(named, key=lambda span: (span.start, span.end))
-    starts = [span.start for span in ordered]
+    sorted_spans = sorted(page_spans, key=lambda span: (span.start, span.end))
+    starts = [span.start for span in sorted_spans]
     for unit in page_units(page, language):
-        spans = ordered[bisect_left(starts, unit.start) : bisect_left(starts, unit.end)]
+        spans = sorted_spans[bisect_left(starts, unit.start) : bisect_left(starts, unit.end)]
         yield (
             unit,
             [Span(span.start - unit.start, span.end - unit.start, span.type) for span in spans if span.end <= unit.end],
@@ -339,25 +339,27 @@ def _about(text: str, source: str, target: str) -> str:
     """
     if len(text) <= _DESCRIPTION_CHARS:
         return one_line(text)
-    room, chosen = _DESCRIPTION_CHARS, dict[int, str]()
+    room, chosen_parts = _DESCRIPTION_CHARS, dict[int, str]()
     parts = [part for cell in text.split(_CELL) for part in split_sentences(cell)]
     keys = [[key for key in (source, target) if key in fold_name(part)] for part in parts]
     for index in sorted(range(len(parts)), key=lambda index: -len(keys[index])):
         if keys[index] and (part := _beside(parts[index], keys[index], room // 2)) and len(part) + len(_CELL) <= room:
-            chosen[index] = part
+            chosen_parts[index] = part
             room -= len(part) + len(_CELL)
-    return one_line(_CELL.join(chosen[index] for index in sorted(chosen))) or one_line(text, _DESCRIPTION_CHARS)
+    return one_line(_CELL.join(chosen_parts[index] for index in sorted(chosen_parts))) or one_line(
+        text, _DESCRIPTION_CHARS
+    )
 
 
 def _beside(text: str, keys: Sequence[str], room: int) -> str:
     """A text, or of a long one what stands beside names that it holds."""
     if len(text) <= room:
         return text
-    each, found = room // len(keys), []
+    share, excerpts = room // len(keys), []
     for key in keys:
-        start = max(0, text.casefold().find(key) - each // 4)
-        found.append(f"{'…' * (start > 0)}{text[start : start + each - 2]}…")
-    return " ".join(found)
+        start = max(0, text.casefold().find(key) - share // 4)
+        excerpts.append(f"{'…' * (start > 0)}{text[start : start + share - 2]}…")
+    return " ".join(excerpts)
 
 
 def _relationships(
@@ -381,55 +383,63 @@ def _relationships(
         ends = (edge.source, edge.target)
         pairs += [(fold_name(end[0]), fold_name(end[1]), RelationshipKind.ROW, "") for end in ends if len(end) > 1]
     elif kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
-        ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
-        shown = set(keys)  # of merged cells that span rows, both names show in the first row only
-        others = [other for other in ordered[1:] if {ordered[0], other} & shown]
-        pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
+        row_keys = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
+        shown_keys = set(keys)  # of merged cells that span rows, both names show in the first row only
+        partners = [partner for partner in row_keys[1:] if {row_keys[0], partner} & shown_keys]
+        pairs += [(row_keys[0], partner, RelationshipKind.ROW, "") for partner in partners[:_ROW_NAMES]]
     elif relates(sentence):
         pairs += [(first, second, RelationshipKind.SENTENCE, "") for first, second in _sentence_pairs(unit, mentions)]
     if not pairs:
         return
     of_row = row_text(page.blocks[unit.block_index], unit.line)
     texts = {fold_name(text): text for text in (row.text if row else "", of_row, sentence) if text}
-    where = (page.number, unit.start, unit.block_index, unit.text)
-    for source, target, how, stated in pairs:
-        text = next((text for folded, text in texts.items() if source in folded and target in folded), "")
-        if source != target and (stated or text):  # else the row shows only one of them
-            yield RelationshipMention(*where, source, target, how, 1.0, stated or _about(text, source, target))
+    position = (page.number, unit.start, unit.block_index, unit.text)
+    for source, target, relationship_kind, description in pairs:
+        text = next(
+            (text for folded_text, text in texts.items() if source in folded_text and target in folded_text), ""
+        )
+        if source != target and (description or text):  # else the row shows only one of them
+            yield RelationshipMention(
+                *position, source, target, relationship_kind, 1.0, description or _about(text, source, target)
+            )
 
 
 def _sentence_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, str]]:
     """Names of a sentence that it may relate: near to each other, not side by side in a list, and not who speaks."""
     speaker = _SPEAKER.match(unit.text)
-    told = [each for each in mentions if not (speaker and each.start == unit.start)][:_SENTENCE_NAMES]
-    starts = [(each.start or 0) - unit.start for each in told]
-    ends = [start + len(each.name) for start, each in zip(starts, told, strict=True)]
-    listed = [lists_on(unit.text[end:start]) for end, start in zip(ends, starts[1:], strict=False)]
+    candidates = [mention for mention in mentions if not (speaker and mention.start == unit.start)][:_SENTENCE_NAMES]
+    starts = [(mention.start or 0) - unit.start for mention in candidates]
+    ends = [start + len(mention.name) for start, mention in zip(starts, candidates, strict=True)]
+    list_gaps = [lists_on(unit.text[end:start]) for end, start in zip(ends, starts[1:], strict=False)]
     far = _FAR[is_japanese(unit.text)]
-    for index, first in enumerate(told):
-        for other in range(index + 1, min(index + 1 + _NEIGHBOURS, len(told))):
-            if not all(listed[index:other]) and starts[other] - ends[index] <= far:
-                yield first.key, told[other].key
+    for index, first in enumerate(candidates):
+        for second in range(index + 1, min(index + 1 + _NEIGHBOURS, len(candidates))):
+            if not all(list_gaps[index:second]) and starts[second] - ends[index] <= far:
+                yield first.key, candidates[second].key
 
 
 def _closed(mentions: Sequence[Mention], relationships: Sequence[RelationshipMention]) -> Extraction:
     """Mentions and relationships whose ends are mentioned; names that an alias is declared for are mentioned by it."""
-    known = {mention.key for mention in mentions}
-    added: list[Mention] = []
+    keys = {mention.key for mention in mentions}
+    additions: list[Mention] = []
     for relationship in relationships:
         if relationship.kind is RelationshipKind.ALIAS:
-            added += [mention for mention in _declared(relationship) if mention.key not in known]
-            known |= {mention.key for mention in added}
-    kept = [each for each in relationships if each.source in known and each.target in known]
-    ordered = sorted([*mentions, *added], key=lambda each: (each.page_number, each.start or 0, each.key))
-    ordered = _with_shown_types(ordered)
-    first_names = {each.key for each in ordered if each.type == "person" and _FIRST_NAME.fullmatch(each.key)}
+            additions += [mention for mention in _declared(relationship) if mention.key not in keys]
+            keys |= {mention.key for mention in additions}
+    edges = [edge for edge in relationships if edge.source in keys and edge.target in keys]
+    all_mentions = sorted(
+        [*mentions, *additions], key=lambda mention: (mention.page_number, mention.start or 0, mention.key)
+    )
+    all_mentions = _with_shown_types(all_mentions)
+    first_names = {
+        mention.key for mention in all_mentions if mention.type == "person" and _FIRST_NAME.fullmatch(mention.key)
+    }
     return Extraction(
-        tuple(ordered),
+        tuple(all_mentions),
         tuple(
-            each
-            for each in kept
-            if each.kind is not RelationshipKind.SENTENCE or first_names.isdisjoint({each.source, each.target})
+            edge
+            for edge in edges
+            if edge.kind is not RelationshipKind.SENTENCE or first_names.isdisjoint({edge.source, edge.target})
         ),
     )
 
@@ -443,17 +453,17 @@ def _with_shown_types(mentions: Sequence[Mention]) -> list[Mention]:
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for mention in mentions:
         votes[mention.key][mention.type] += 1
-    shown = {}
+    kinds = {}
     for key, types in votes.items():
         (kind, count), *_ = sorted(types.items(), key=lambda item: (item[0] == TERM, -item[1], item[0]))
         if kind in _SHOWN_BY_PLACE and _SHOWN_SHARE * count >= types.total():
-            shown[key] = kind
-    parts = {_LEGAL_FORM.sub("", key): kind for key, kind in shown.items() if kind == "organization"}
-    names = [key.split() for key, kind in shown.items() if kind == "person" and " " in key]
+            kinds[key] = kind
+    parts = {_LEGAL_FORM.sub("", key): kind for key, kind in kinds.items() if kind == "organization"}
+    names = [key.split() for key, kind in kinds.items() if kind == "person" and " " in key]
     parts |= {word: "person" for words in names if len(words) <= 3 for word in words if len(word) > 2}
-    shown = parts | shown
+    kinds = parts | kinds
     return [
-        replace(mention, type=shown[mention.key]) if mention.type == TERM and mention.key in shown else mention
+        replace(mention, type=kinds[mention.key]) if mention.type == TERM and mention.key in kinds else mention
         for mention in mentions
     ]
 

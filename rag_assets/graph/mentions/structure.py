@@ -97,22 +97,22 @@ def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
 
     The pages are those with content, see `content_pages`.
     """
-    found = Structure(labels=set(_labels(pages)))
+    structure = Structure(labels=set(_labels(pages)))
     for page in pages:
         for index, block in enumerate(page.blocks):
             match block.kind:
                 case BlockKind.TABLE if block.rows:
-                    _read_table(found, (page.number, index), block, types)
+                    _read_table(structure, (page.number, index), block, types)
                 case BlockKind.DIAGRAM:
-                    _read_diagram(found, (page.number, index), block, types)
-    for name in _heading_names(pages, found):
-        _add(found, name, types)
+                    _read_diagram(structure, (page.number, index), block, types)
+    for name in _heading_names(pages, structure):
+        _add(structure, name, types)
     texts = (block.text for page in pages for block in page.blocks)
-    quoted = Counter(without_number(term) for text in texts for term in quoted_terms(text))
-    for name in sorted(name for name, count in quoted.items() if count >= _QUOTED_TWICE):
+    quote_counts = Counter(without_number(term) for text in texts for term in quoted_terms(text))
+    for name in sorted(name for name, count in quote_counts.items() if count >= _QUOTED_TWICE):
         if is_name(name):
-            _add(found, name, types)
-    return found
+            _add(structure, name, types)
+    return structure
 
 
 def row_text(block: Block, line: int) -> str:
@@ -121,13 +121,13 @@ def row_text(block: Block, line: int) -> str:
         return ""
     columns = [name.rpartition(" > ")[2].strip() for name in column_names(block.rows[: block.header_row_count])]
     cells = [one_line(cell) for cell in block.rows[line].cells]
-    told: list[str] = []
+    parts: list[str] = []
     before = ""
     for cell, column in zip(cells, columns or [""] * len(cells), strict=True):
         if any(map(str.isalpha, cell)):
-            told.append(f"{column}: {cell}" if column and column != before else cell)
+            parts.append(f"{column}: {cell}" if column and column != before else cell)
             before = column
-    return " / ".join(dict.fromkeys(told))
+    return " / ".join(dict.fromkeys(parts))
 
 
 def split_name(text: str) -> tuple[str, ...]:
@@ -175,21 +175,21 @@ def _labelled(cells: Sequence[str]) -> list[tuple[str, str]]:
     return pairs if all(len(label) <= 20 and not is_code(label) for label in labels) else []
 
 
-def _read_table(found: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
+def _read_table(structure: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
     columns = [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
     body = range(block.header_row_count, len(block.rows))
     if not columns:
         for row in body:
-            _read_form(found, (*place, row), _labelled(block.rows[row].cells), types)
+            _read_form(structure, (*place, row), _labelled(block.rows[row].cells), types)
         return
-    naming = _naming_columns(columns, [block.rows[row].cells for row in body])
+    name_columns = _naming_columns(columns, [block.rows[row].cells for row in body])
     for row in body:
         cells = block.rows[row].cells
         names: dict[str, str] = {}
-        for column in naming:
+        for column in name_columns:
             for name in split_name(cells[column]):
                 names.setdefault(name, _column_type(columns[column], name, types))
-        _add_row(found, (*place, row), names, *_row_texts(columns, cells, naming))
+        _add_row(structure, (*place, row), names, *_row_texts(columns, cells, name_columns))
 
 
 def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> list[int]:
@@ -201,11 +201,11 @@ def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> li
     ]
     for index in range(min(2, len(columns))):
         cells = [row[index] for row in body if row[index].strip()]
-        named = [cell for cell in cells if split_name(cell)]
+        names = [cell for cell in cells if split_name(cell)]
         if index in by_header or _NOT_NAMING.search(columns[index].strip()):
             continue
-        short = sum(len(cell) <= _NAME_CHARS for cell in named)
-        if 2 * short >= len(cells) > 1 and len(named) >= len(cells) * _DISTINCT_SHARE <= len(set(named)):
+        short = sum(len(cell) <= _NAME_CHARS for cell in names)
+        if 2 * short >= len(cells) > 1 and len(names) >= len(cells) * _DISTINCT_SHARE <= len(set(names)):
             by_header.append(index)
             break
     return sorted(by_header)
@@ -220,18 +220,18 @@ def _column_type(column: str, name: str, types: EntityTypes) -> str:
     return types.of_ending(name) or types.of_ending(f"・{stem}") or TERM
 
 
-def _row_texts(columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> tuple[str, str]:
+def _row_texts(columns: Sequence[str], cells: Sequence[str], name_columns: Sequence[int]) -> tuple[str, str]:
     """What a row says of its key, its describing columns or else all but the key and numbers of rows, and all of it."""
     pairs = {
         index: (column, one_line(cell))
         for index, (column, cell) in enumerate(zip(columns, cells, strict=True))
         if cell.strip() and column.strip() and not _ROW_NUMBER.fullmatch(column.strip())
     }
-    others = [pair for index, pair in pairs.items() if index not in naming[:1]]
-    describing = [pair for pair in others if _DESCRIBING.search(pair[0])]
-    naming_pairs = [pairs[index] for index in naming if index in pairs]
-    told = [*naming_pairs, *(describing or others)]
-    return _joined_pairs(describing or others), _joined_pairs(dict.fromkeys(told))
+    other_pairs = [pair for index, pair in pairs.items() if index not in name_columns[:1]]
+    descriptions = [pair for pair in other_pairs if _DESCRIBING.search(pair[0])]
+    naming_pairs = [pairs[index] for index in name_columns if index in pairs]
+    text_pairs = [*naming_pairs, *(descriptions or other_pairs)]
+    return _joined_pairs(descriptions or other_pairs), _joined_pairs(dict.fromkeys(text_pairs))
 
 
 def _joined_pairs(pairs: Iterable[tuple[str, str]]) -> str:
@@ -239,28 +239,28 @@ def _joined_pairs(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def _read_form(
-    found: Structure, place: tuple[int, int, int], pairs: Sequence[tuple[str, str]], types: EntityTypes
+    structure: Structure, place: tuple[int, int, int], pairs: Sequence[tuple[str, str]], types: EntityTypes
 ) -> None:
     names: dict[str, str] = {}
     for label, value in pairs:
         if _NAMING.search(label) and not _NOT_NAMING.search(label):
             names |= {name: _column_type(label, name, types) for name in split_name(value)}
     text = _joined_pairs(pairs)
-    _add_row(found, place, names, text, text)
+    _add_row(structure, place, names, text, text)
 
 
 def _add_row(
-    found: Structure, place: tuple[int, int, int], types: Mapping[str, str], description: str, text: str
+    structure: Structure, place: tuple[int, int, int], types: Mapping[str, str], description: str, text: str
 ) -> None:
     """Note a row with the types of its names, but for those that are labels."""
-    names = {name: kind for name, kind in types.items() if fold_name(name) not in found.labels}
+    names = {name: kind for name, kind in types.items() if fold_name(name) not in structure.labels}
     if names:
-        found.rows[place] = KeyedRow(tuple(names), description, text)
+        structure.rows[place] = KeyedRow(tuple(names), description, text)
         for name, kind in names.items():
-            found.types.setdefault(name, kind)
+            structure.types.setdefault(name, kind)
 
 
-def _read_diagram(found: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
+def _read_diagram(structure: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
     for number, line in enumerate(block.text.split("\n")):
         match = _EDGE.match(line)
         if not match:
@@ -268,12 +268,12 @@ def _read_diagram(found: Structure, place: tuple[int, int], block: Block, types:
         source, target = (split_name(match[end]) for end in ("source", "target"))
         for name in (*source, *target):
             if len(name) <= _LONGEST_NODE:
-                _add(found, name, types)
+                _add(structure, name, types)
         if source and target:
-            found.edges[*place, number] = DiagramEdge(source, target, line)
+            structure.edges[*place, number] = DiagramEdge(source, target, line)
 
 
-def _heading_names(pages: Sequence[Page], found: Structure) -> Iterator[str]:
+def _heading_names(pages: Sequence[Page], structure: Structure) -> Iterator[str]:
     """Names in headings: those with a code, and those that the text of the document uses as well.
 
     A heading that stands more than once in a document (処理概要, 項目定義) divides it and names nothing.
@@ -290,21 +290,21 @@ def _heading_names(pages: Sequence[Page], found: Structure) -> Iterator[str]:
         names = split_name(heading)
         if len(names) == 2:
             yield from names
-        elif names and counts[fold_name(heading)] == 1 and fold_name(names[0]) not in found.labels:
+        elif names and counts[fold_name(heading)] == 1 and fold_name(names[0]) not in structure.labels:
             plain[names[0]] = TERM
     only = [block for page in pages for block in page.blocks if block.kind is BlockKind.HEADING]
     if len(only) == 1 and len(plain) == 1:  # the title of an article names its subject
         yield from plain
         return
-    known = KnownNames(plain)
-    used: set[str] = set()
+    known_names = KnownNames(plain)
+    used_names: set[str] = set()
     for page in pages:
         for block in page.blocks:
             if block.kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.NOTE}:
-                used |= {fold_name(block.text[span.start : span.end]) for span in known.find(block.text)}
-    yield from (name for name in plain if fold_name(name) in used)
+                used_names |= {fold_name(block.text[span.start : span.end]) for span in known_names.find(block.text)}
+    yield from (name for name in plain if fold_name(name) in used_names)
 
 
-def _add(found: Structure, name: str, types: EntityTypes) -> None:
-    if fold_name(name) not in found.labels and name not in found.types:
-        found.types[name] = IDENTIFIER if is_key(name) else types.of_ending(name) or TERM
+def _add(structure: Structure, name: str, types: EntityTypes) -> None:
+    if fold_name(name) not in structure.labels and name not in structure.types:
+        structure.types[name] = IDENTIFIER if is_key(name) else types.of_ending(name) or TERM

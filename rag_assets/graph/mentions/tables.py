@@ -122,36 +122,36 @@ def _extractions(
     """
     every = {shard: wanted(shard) for shard in shards}
     stale = {shard: stale_documents(lake, MENTION_TABLES, shard, keys) for shard, keys in every.items()}
-    done, to_do = 0, sum(map(len, stale.values()))
-    waiting: list[str] = []
+    done_count, to_do = 0, sum(map(len, stale.values()))
+    batch: list[str] = []
     for shard in shards:
-        waiting.append(shard)
-        count = sum(len(stale[each]) for each in waiting)
+        batch.append(shard)
+        count = sum(len(stale[shard]) for shard in batch)
         if shard != shards[-1] and count < _DOCUMENTS_AT_ONCE:
             continue
         pages = {
             name: pages
-            for of_shard in waiting
+            for of_shard in batch
             for name, (_, pages) in load_pages(lake, of_shard, stale[of_shard]).items()
         }
 
-        def report(read: int, texts: int, before: int = done, at_once: int = count) -> None:
-            if reached := before + read * at_once // texts:
+        def report(read_count: int, texts: int, before: int = done_count, at_once: int = count) -> None:
+            if reached := before + read_count * at_once // texts:
                 progress(reached, to_do)
 
         extractions = extractor.extract(list(pages.values()), report)
-        found = dict(zip(pages, zip(pages.values(), extractions, strict=True), strict=True))
-        for of_shard in waiting:
-            yield of_shard, every[of_shard], partial(_extracted_rows, lake, of_shard, found, options)
-        done, waiting = done + count, []
+        results = dict(zip(pages, zip(pages.values(), extractions, strict=True), strict=True))
+        for of_shard in batch:
+            yield of_shard, every[of_shard], partial(_extracted_rows, lake, of_shard, results, options)
+        done_count, batch = done_count + count, []
         if to_do:
-            progress(done, to_do)
+            progress(done_count, to_do)
 
 
 def _extracted_rows(
     lake: Lake,
     shard: str,
-    found: Mapping[str, tuple[Sequence[Page], Extraction]],
+    results: Mapping[str, tuple[Sequence[Page], Extraction]],
     options: MentionOptions,
     documents: Sequence[str],
 ) -> Rows:
@@ -159,7 +159,7 @@ def _extracted_rows(
     passages = _load_passages(lake, shard)
     records: dict[str, list[Record]] = {table.name: [] for table in MENTION_TABLES}
     for name in documents:
-        pages, extraction = found[name]
+        pages, extraction = results[name]
         document = _Document(name, pages, options, passages.get(name, {}))
         for table_name, of_document in document.records(extraction, [], METHOD).items():
             records[table_name] += of_document
@@ -188,28 +188,28 @@ class _BlockPassages:
         if len(self._chunk_ids) == 1:
             return self._chunk_ids[0]
         cells = list(filter(None, map(_squeezed, place.replace("\n", CELL_SIGN).split(CELL_SIGN))))
-        wanted = _squeezed(name)
-        held = [self._cells[cell] for cell in cells if cell in self._cells]
-        for index in min(held, key=len, default=()):
-            if all(words in self._squeezed[index] for words in (wanted, *cells)):
+        squeezed_name = _squeezed(name)
+        holders = [self._cells[cell] for cell in cells if cell in self._cells]
+        for index in min(holders, key=len, default=()):
+            if all(words in self._squeezed[index] for words in (squeezed_name, *cells)):
                 return self._chunk_ids[index]
         counts = np.zeros(len(self._chunk_ids), np.intp)
         for cell in cells:
             counts[self._holding(cell)] += 1
-        if wanted:
-            counts[self._holding(wanted)] += len(cells) + 1
+        if squeezed_name:
+            counts[self._holding(squeezed_name)] += len(cells) + 1
         return self._chunk_ids[int(counts.argmax())]
 
     def _holding(self, words: str) -> list[int]:
         """Places of the passages that hold some words."""
         if words not in self._searched:
-            found: list[int] = []
+            indexes: list[int] = []
             start = self._whole.find(words)
             while start >= 0:
-                found.append(bisect_right(self._starts, start) - 1)
-                following = found[-1] + 1
-                start = self._whole.find(words, self._starts[following]) if following < len(self._starts) else -1
-            self._searched[words] = found
+                indexes.append(bisect_right(self._starts, start) - 1)
+                next_index = indexes[-1] + 1
+                start = self._whole.find(words, self._starts[next_index]) if next_index < len(self._starts) else -1
+            self._searched[words] = indexes
         return self._searched[words]
 
     @cached_property
@@ -219,13 +219,13 @@ class _BlockPassages:
     @cached_property
     def _cells(self) -> dict[str, list[int]]:
         """Places of the passages with each cell, and with each value of a cell that follows its label."""
-        found: dict[str, list[int]] = {}
+        indexes_by_cell: dict[str, list[int]] = {}
         for index, text in enumerate(self._texts):
             cells = text.replace("\n", CELL_SIGN).split(CELL_SIGN)
             values = [value for cell in cells if (value := cell.partition(": ")[2])]
             for cell in dict.fromkeys(map(_squeezed, (*cells, *values))):
-                found.setdefault(cell, []).append(index)
-        return found
+                indexes_by_cell.setdefault(cell, []).append(index)
+        return indexes_by_cell
 
     @cached_property
     def _whole(self) -> str:
@@ -238,13 +238,13 @@ class _BlockPassages:
 
 def _load_passages(lake: Lake, shard: str) -> dict[str, dict[tuple[int, int], _BlockPassages]]:
     """Passages of the documents of a shard by document, page and block, in order."""
-    found: dict[str, dict[tuple[int, int], _BlockPassages]] = {}
+    passages: dict[str, dict[tuple[int, int], _BlockPassages]] = {}
     columns = ["document_id", "page_number", "chunk_index", "chunk_id", "block_indexes", "text"]
     for row in lake.read(CHUNKS, [shard], columns).to_pylist():
         for block in dict.fromkeys(row["block_indexes"]):
-            of_document = found.setdefault(row["document_id"], {})
+            of_document = passages.setdefault(row["document_id"], {})
             of_document.setdefault((row["page_number"], block), _BlockPassages()).add(row["chunk_id"], row["text"])
-    return found
+    return passages
 
 
 class _Document:
@@ -273,10 +273,10 @@ class _Document:
     @cached_property
     def windows(self) -> dict[int, list[Window]]:
         """Windows of each page."""
-        chosen = self.options
+        options = self.options
         return {
             page.number: page_windows(
-                page, page_units(page, self.languages[page.number]), chosen.window_tokens, chosen.overlap_tokens
+                page, page_units(page, self.languages[page.number]), options.window_tokens, options.overlap_tokens
             )
             for page in self.content
         }
@@ -309,7 +309,7 @@ class _Document:
             }
             for index, mention in enumerate(extraction.mentions)
         ]
-        related = [
+        relationships = [
             {
                 **self._facts(relationship, method),
                 "mention_index": index,
@@ -321,7 +321,7 @@ class _Document:
             }
             for index, relationship in enumerate(extraction.relationships)
         ]
-        claimed = [
+        claim_rows = [
             {
                 **self._facts(claim, method, claim.source_text),
                 "claim_index": index,
@@ -336,22 +336,22 @@ class _Document:
             }
             for index, claim in enumerate(claims)
         ]
-        return {ENTITY_MENTIONS.name: mentions, RELATIONSHIP_MENTIONS.name: related, CLAIMS.name: claimed}
+        return {ENTITY_MENTIONS.name: mentions, RELATIONSHIP_MENTIONS.name: relationships, CLAIMS.name: claim_rows}
 
-    def _facts(self, found: Mention | RelationshipMention | Claim, method: str, name: str = "") -> Record:
-        page_number, start, block = found.page_number, found.start, found.block_index
+    def _facts(self, item: Mention | RelationshipMention | Claim, method: str, name: str = "") -> Record:
+        page_number, start, block = item.page_number, item.start, item.block_index
         if block is None and start is not None:
             ends = self._block_ends.get(page_number, [])
-            following = bisect_right(ends, start, key=lambda pair: pair[0])
-            block = ends[following][1] if following < len(ends) else None
+            next_index = bisect_right(ends, start, key=lambda pair: pair[0])
+            block = ends[next_index][1] if next_index < len(ends) else None
         return {
             "document_id": self.document_id,
             "shard": shard_of(self.document_id),
             "page_id": page_id_of(self.document_id, page_number),
             "page_number": page_number,
-            "chunk_id": self._chunk_id(page_number, block, found.place, name),
+            "chunk_id": self._chunk_id(page_number, block, item.place, name),
             "window_index": self.window_index(page_number, start),
-            "method": method if found.block_index is None else METHOD,
+            "method": method if item.block_index is None else METHOD,
         }
 
     def _chunk_id(self, page_number: int, block: int | None, place: str, name: str) -> str | None:
@@ -382,11 +382,11 @@ def _written(
             dialogue = window_dialogue(subject, text, types, options, model.context_tokens)
             dialogues[page.number, window.index] = dialogue
     answers = dict(zip(dialogues, (yield from side_by_side(list(dialogues.values()))), strict=True))
-    missing = {place for place, answer in answers.items() if answer is None}
+    missing_places = {place for place, answer in answers.items() if answer is None}
     update.windows += len(answers)
-    update.replaced_windows += len(missing)
+    update.replaced_windows += len(missing_places)
     mentions: list[Mention] = []
-    related: list[RelationshipMention] = []
+    relationships: list[RelationshipMention] = []
     claims: list[Claim] = []
     for page in document.content:
         windows, text = document.windows[page.number], document.texts[page.number]
@@ -395,30 +395,42 @@ def _written(
         }
         findings = check_windows(page.number, text, windows, of_page, types)
         mentions += findings.mentions
-        related += findings.relationships
+        relationships += findings.relationships
         claims += findings.claims
         update.dropped += findings.dropped
-    instead = _of_windows(document, extractor.extract([document.pages])[0], missing)
+    instead = _of_windows(document, extractor.extract([document.pages])[0], missing_places)
     places = {(mention.page_number, mention.start, mention.key) for mention in mentions}  # counted once
-    mentions += [each for each in instead.mentions if (each.page_number, each.start, each.key) not in places]
-    related += instead.relationships
-    mentions.sort(key=lambda each: (each.page_number, -1 if each.start is None else each.start, each.key))
-    related.sort(key=lambda each: (each.page_number, each.start, each.source, each.target, each.kind))
-    return document.records(Extraction(tuple(mentions), tuple(related)), claims, model.name)
+    mentions += [
+        mention for mention in instead.mentions if (mention.page_number, mention.start, mention.key) not in places
+    ]
+    relationships += instead.relationships
+    mentions.sort(
+        key=lambda mention: (mention.page_number, -1 if mention.start is None else mention.start, mention.key)
+    )
+    relationships.sort(
+        key=lambda relationship: (
+            relationship.page_number,
+            relationship.start,
+            relationship.source,
+            relationship.target,
+            relationship.kind,
+        )
+    )
+    return document.records(Extraction(tuple(mentions), tuple(relationships)), claims, model.name)
 
 
 def _of_windows(document: _Document, extraction: Extraction, windows: set[tuple[int, int]]) -> Extraction:
     """What the extractive algorithm found in some windows, and the aliases that it found in all of them."""
 
-    def inside(each: Mention | RelationshipMention) -> bool:
-        return (each.page_number, document.window_index(each.page_number, each.start)) in windows
+    def inside(item: Mention | RelationshipMention) -> bool:
+        return (item.page_number, document.window_index(item.page_number, item.start)) in windows
 
-    relationships = [each for each in extraction.relationships if each.kind is RelationshipKind.ALIAS or inside(each)]
-    ends = {key for each in relationships for key in (each.source, each.target)}
+    relationships = [edge for edge in extraction.relationships if edge.kind is RelationshipKind.ALIAS or inside(edge)]
+    ends = {key for edge in relationships for key in (edge.source, edge.target)}
     mentions: list[Mention] = []
-    held = {mention.key for mention in extraction.mentions if inside(mention)}
+    keys = {mention.key for mention in extraction.mentions if inside(mention)}
     for mention in extraction.mentions:
-        if inside(mention) or (mention.key in ends and mention.key not in held):
+        if inside(mention) or (mention.key in ends and mention.key not in keys):
             mentions.append(mention)
-            held.add(mention.key)
+            keys.add(mention.key)
     return Extraction(tuple(mentions), tuple(relationships))

@@ -159,15 +159,15 @@ class Elements:
     @cached_property
     def length_tokens(self) -> int:
         """Tokens of the lines of all records."""
-        tokens = sum(each.length_tokens for each in self.entities)
-        tokens += sum(each.length_tokens for each in self.relationships)
-        return tokens + sum(claim.length_tokens for each in self.entities for claim in self._claims_of(each))
+        tokens = sum(entity.length_tokens for entity in self.entities)
+        tokens += sum(edge.length_tokens for edge in self.relationships)
+        return tokens + sum(claim.length_tokens for entity in self.entities for claim in self._claims_of(entity))
 
     @cached_property
     def prominent(self) -> list[Entity]:
         """Entities by falling number of relationships within the community, then by number."""
         degrees = _degrees(self.relationships)
-        return sorted(self.entities, key=lambda each: (-degrees[each.entity_id], each.number))
+        return sorted(self.entities, key=lambda entity: (-degrees[entity.entity_id], entity.number))
 
     def in_order(self, without: Collection[str] = ()) -> Iterator[Entity | Relationship | Claim]:
         """Records in the order in which they are packed.
@@ -178,16 +178,16 @@ class Elements:
 
         Entities with an id in `without` are left out, and so are the claims about them.
         """
-        told: set[str] = set(without)
-        for edge in sorted(self.relationships, key=lambda each: (-each.combined_degree, each.number)):
-            ends = [end for end in (edge.source, edge.target) if end.entity_id not in told]
-            told.update(end.entity_id for end in ends)
+        told_ids: set[str] = set(without)
+        for edge in sorted(self.relationships, key=lambda edge: (-edge.combined_degree, edge.number)):
+            ends = [end for end in (edge.source, edge.target) if end.entity_id not in told_ids]
+            told_ids.update(end.entity_id for end in ends)
             yield from ends
             yield edge
             for end in ends:
                 yield from self._claims_of(end)
         for entity in self.prominent:
-            if entity.entity_id not in told:
+            if entity.entity_id not in told_ids:
                 yield entity
                 yield from self._claims_of(entity)
 
@@ -227,27 +227,27 @@ class ReportContext:
     def text(self) -> str:
         """All of it as text."""
         sections = {
-            "Entities": [each.line for each in self.entities],
-            "Relationships": [each.line for each in self.relationships],
-            "Claims": [each.line for each in self.claims],
-            "Reports": [each.text for each in self.reports],
+            "Entities": [entity.line for entity in self.entities],
+            "Relationships": [edge.line for edge in self.relationships],
+            "Claims": [claim.line for claim in self.claims],
+            "Reports": [report.text for report in self.reports],
         }
-        shown = [
+        parts = [
             "\n".join(part for part in (f"-- {name} --", _COLUMNS[name], *lines) if part)
             for name, lines in sections.items()
             if lines
         ]
-        return "\n\n".join(shown)
+        return "\n\n".join(parts)
 
     @cached_property
     def records(self) -> Records:
         """The records that a report may cite: those that are packed, and those that the reports cite."""
-        packed = Records(
-            frozenset(each.number for each in self.entities), frozenset(each.number for each in self.relationships)
+        records = Records(
+            frozenset(entity.number for entity in self.entities), frozenset(edge.number for edge in self.relationships)
         )
         for report in self.reports:
-            packed |= cited(report.text)
-        return packed
+            records |= cited(report.text)
+        return records
 
 
 HEADING_TOKENS = sum(estimate_tokens(f"-- {name} --\n{columns}\n\n") for name, columns in _COLUMNS.items())
@@ -274,27 +274,27 @@ def pack_report(elements: Elements, parts: Sequence[SubCommunity], limit_tokens:
         packing.fill(elements.in_order())
         return packing.context()
     length = elements.length_tokens
-    replaced: list[tuple[SubCommunity, PartReport]] = []
-    for part in sorted(parts, key=lambda each: -each.elements.length_tokens):
+    replacements: list[tuple[SubCommunity, PartReport]] = []
+    for part in sorted(parts, key=lambda part: -part.elements.length_tokens):
         if length <= room:
             break
         if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
             length += part.report.length_tokens - part.elements.length_tokens
-            replaced.append((part, part.report))
+            replacements.append((part, part.report))
     reports: list[tuple[SubCommunity, PartReport]] = []
     left_tokens = room
-    for part, report in replaced:
+    for part, report in replacements:
         if report.length_tokens <= left_tokens:
             reports.append((part, report))
             left_tokens -= report.length_tokens
-    owner = {each.entity_id: index for index, (part, _) in enumerate(reports) for each in part.elements.entities}
+    owner = {entity.entity_id: index for index, (part, _) in enumerate(reports) for entity in part.elements.entities}
     left = [
         edge
         for edge in elements.relationships
         if edge.source.entity_id not in owner or owner[edge.source.entity_id] != owner.get(edge.target.entity_id)
     ]
     packing.fill(report for _, report in reports)
-    entities = [each for each in elements.entities if each.entity_id not in owner]
+    entities = [entity for entity in elements.entities if entity.entity_id not in owner]
     packing.fill(Elements(entities, left, elements.claims).in_order(without=owner))
     return packing.context()
 
@@ -328,13 +328,13 @@ class _Packing:
         claims = [item for item in self._items if isinstance(item, Claim)]
         reports = [item for item in self._items if isinstance(item, PartReport)]
         degrees = _degrees(relationships)
-        entities.sort(key=lambda each: (-degrees[each.entity_id], each.number))
-        place = {each.entity_id: index for index, each in enumerate(entities)}
+        entities.sort(key=lambda entity: (-degrees[entity.entity_id], entity.number))
+        place = {entity.entity_id: index for index, entity in enumerate(entities)}
         relationships.sort(
-            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number)
+            key=lambda edge: (-degrees[edge.source.entity_id] - degrees[edge.target.entity_id], edge.number)
         )
-        claims.sort(key=lambda each: (place[each.entity.entity_id], each.line))
-        reports.sort(key=lambda each: (each.title, each.text))
+        claims.sort(key=lambda claim: (place[claim.entity.entity_id], claim.line))
+        reports.sort(key=lambda report: (report.title, report.text))
         return ReportContext(tuple(entities), tuple(relationships), tuple(claims), tuple(reports))
 
 
@@ -362,11 +362,11 @@ def reference(entities: Collection[int], relationships: Collection[int] = ()) ->
 
 def cited(text: str) -> Records:
     """The records that a text refers to."""
-    found: dict[str, set[int]] = {ENTITIES: set(), RELATIONSHIPS: set()}
+    numbers: dict[str, set[int]] = {ENTITIES: set(), RELATIONSHIPS: set()}
     for match in REFERENCE.finditer(text):
         for kind, ids in _RECORDS.findall(match[2]):
-            found.get(_kind(kind), set()).update(map(int, re.findall(r"\d{1,9}", ids)))
-    return Records(frozenset(found[ENTITIES]), frozenset(found[RELATIONSHIPS]))
+            numbers.get(_kind(kind), set()).update(map(int, re.findall(r"\d{1,9}", ids)))
+    return Records(frozenset(numbers[ENTITIES]), frozenset(numbers[RELATIONSHIPS]))
 
 
 def check_references(text: str, existing: Records) -> tuple[str, int]:
@@ -379,36 +379,38 @@ def check_references(text: str, existing: Records) -> tuple[str, int]:
         The text, and how many ids were taken out: of records that do not exist, of kinds that there are none of, and
         what is no number; a reference without any id counts as one.
     """
-    removed = 0
-    known = {ENTITIES: existing.entities, RELATIONSHIPS: existing.relationships}
+    removed_count = 0
+    numbers_by_kind = {ENTITIES: existing.entities, RELATIONSHIPS: existing.relationships}
 
-    def mended(match: re.Match[str]) -> str:
-        nonlocal removed
+    def mend(match: re.Match[str]) -> str:
+        nonlocal removed_count
         valid: dict[str, dict[int, None]] = {ENTITIES: {}, RELATIONSHIPS: {}}
-        more: set[str] = set()
-        named = False
+        more_kinds: set[str] = set()
+        has_id = False
         for name, ids in _RECORDS.findall(match[2]):
             kind = _kind(name)
-            for each in filter(None, _BETWEEN_IDS.split(ids)):
-                named = True
-                if each.lower() == _MORE:
-                    more.add(kind)
-                elif each.isdecimal() and int(each) in known.get(kind, frozenset()):
-                    valid[kind][int(each)] = None
+            for item in filter(None, _BETWEEN_IDS.split(ids)):
+                has_id = True
+                if item.lower() == _MORE:
+                    more_kinds.add(kind)
+                elif item.isdecimal() and int(item) in numbers_by_kind.get(kind, frozenset()):
+                    valid[kind][int(item)] = None
                 else:
-                    removed += 1
-        removed += not named
-        parts = [f"{kind} ({_listed(numbers, more=kind in more)})" for kind, numbers in valid.items() if numbers]
+                    removed_count += 1
+        removed_count += not has_id
+        parts = [
+            f"{kind} ({_listed(numbers, has_more=kind in more_kinds)})" for kind, numbers in valid.items() if numbers
+        ]
         return f"{match[1]}[Data: {'; '.join(parts)}]" if parts else ""
 
-    mended_text = REFERENCE.sub(mended, text)
-    return mended_text, removed
+    mended_text = REFERENCE.sub(mend, text)
+    return mended_text, removed_count
 
 
 def _kind(name: str) -> str:
     return name.strip().capitalize()
 
 
-def _listed(numbers: Collection[int], *, more: bool = False) -> str:
-    shown = list(map(str, numbers))[:_MOST_IDS]
-    return ", ".join([*shown, _MORE] if more or len(numbers) > _MOST_IDS else shown)
+def _listed(numbers: Collection[int], *, has_more: bool = False) -> str:
+    texts = list(map(str, numbers))[:_MOST_IDS]
+    return ", ".join([*texts, _MORE] if has_more or len(numbers) > _MOST_IDS else texts)

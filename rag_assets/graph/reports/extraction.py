@@ -76,7 +76,7 @@ class Report:
     def text(self) -> str:
         """The whole report: the title, the summary, why it has its rating, the findings."""
         head = f"# {self.title}\n\n{self.summary}\n\n{self.rating:.1f} / 10: {self.rating_explanation}"
-        return "\n\n".join([head, *(f"## {each.summary}\n\n{each.explanation}" for each in self.findings)])
+        return "\n\n".join([head, *(f"## {finding.summary}\n\n{finding.explanation}" for finding in self.findings)])
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class Importance:
         """
         spread = 1 - 1 / max(1.0, self.document_count)
         attention = 1 - 1 / max(1.0, self.mention_count)
-        repeated = self.repeated_count / max(1, self.relationship_count)
-        share = _SPREAD_WEIGHT * spread + _ATTENTION_WEIGHT * attention + _REPEATED_WEIGHT * repeated
+        repetition = self.repeated_count / max(1, self.relationship_count)
+        share = _SPREAD_WEIGHT * spread + _ATTENTION_WEIGHT * attention + _REPEATED_WEIGHT * repetition
         return round(2 * HIGHEST_RATING * share) / 2
 
 
@@ -128,14 +128,14 @@ class ReportSubject:
 def report_subject(elements: Elements) -> ReportSubject:
     """What a report says of a community as a whole; its language is that of most of what is said in it."""
     prominent = _title_entities(elements.prominent)
-    sample = [each.description or each.name for each in elements.prominent[:50]]
-    sample += [each.description for each in elements.relationships[:50]]
+    sample = [entity.description or entity.name for entity in elements.prominent[:50]]
+    sample += [edge.description for edge in elements.relationships[:50]]
     language = "ja" if detect_language(" ".join(sample)) == "ja" else "en"
     edges = elements.relationships
     importance = Importance(
-        sum(each.document_count for each in prominent) / len(prominent),
-        sum(each.mention_count for each in prominent) / len(prominent),
-        sum(each.mention_count > 1 for each in edges),
+        sum(entity.document_count for entity in prominent) / len(prominent),
+        sum(entity.mention_count for entity in prominent) / len(prominent),
+        sum(edge.mention_count > 1 for edge in edges),
         len(edges),
     )
     return ReportSubject(
@@ -145,19 +145,22 @@ def report_subject(elements: Elements) -> ReportSubject:
 
 def _title_entities(prominent: Sequence[Entity]) -> tuple[Entity, ...]:
     """The first entities: those with a name of words before codes, and none whose name is part of another's."""
-    chosen: list[Entity] = []
-    for entity in sorted(prominent, key=lambda each: each.type == IDENTIFIER):
+    title_entities: list[Entity] = []
+    for entity in sorted(prominent, key=lambda entity: entity.type == IDENTIFIER):
         key = fold_name(entity.name)
-        if not any(key in other or other in key for other in (fold_name(each.name) for each in chosen)):
-            chosen.append(entity)
-        if len(chosen) == _TITLE_ENTITIES:
+        if not any(
+            key in earlier_key or earlier_key in key
+            for earlier_key in (fold_name(earlier.name) for earlier in title_entities)
+        ):
+            title_entities.append(entity)
+        if len(title_entities) == _TITLE_ENTITIES:
             break
-    return tuple(chosen)
+    return tuple(title_entities)
 
 
 def _theme(entities: Sequence[Entity]) -> str:
     """The word that at least half of the first names share, of several the most frequent, then the longest one."""
-    names = [each.name for each in entities if each.type != IDENTIFIER][:_THEME_NAMES]
+    names = [entity.name for entity in entities if entity.type != IDENTIFIER][:_THEME_NAMES]
     words = Counter(word for name in names for word in set(_SHARED.findall(name)))
     inner = Counter({word: sum(word in name for name in names) for word in words})
     best = max(inner, key=lambda word: (inner[word], len(word), word), default="")
@@ -179,7 +182,7 @@ def compose_report(context: ReportContext, subject: ReportSubject, limit_tokens:
     candidates = _part_findings(context)
     elements = _entity_findings(context, words)
     candidates = candidates[: max(_PART_FINDINGS, MOST_FINDINGS - len(elements))] + elements
-    title = words.title(subject.theme, [one_line(each.name, _NAME_CHARS) for each in subject.prominent])
+    title = words.title(subject.theme, [one_line(entity.name, _NAME_CHARS) for entity in subject.prominent])
     explanation = words.rating(subject.importance)
     report = Report(title, _summary(context, subject, words), subject.importance.rating, explanation, ())
     left = limit_tokens - estimate_tokens(report.text)
@@ -194,41 +197,41 @@ def compose_report(context: ReportContext, subject: ReportSubject, limit_tokens:
 
 def checked_report(report: Report, existing: Records) -> Report:
     """A report without references to records that do not exist."""
-    removed = 0
+    removed_count = 0
 
-    def mended(text: str) -> str:
-        nonlocal removed
-        checked, count = check_references(text, existing)
-        removed += count
-        return checked
+    def mend(text: str) -> str:
+        nonlocal removed_count
+        new_text, count = check_references(text, existing)
+        removed_count += count
+        return new_text
 
     return Report(
-        mended(report.title),
-        mended(report.summary),
+        mend(report.title),
+        mend(report.summary),
         report.rating,
-        mended(report.rating_explanation),
-        tuple(Finding(mended(each.summary), mended(each.explanation)) for each in report.findings),
-        report.removed_references + removed,
+        mend(report.rating_explanation),
+        tuple(Finding(mend(finding.summary), mend(finding.explanation)) for finding in report.findings),
+        report.removed_references + removed_count,
     )
 
 
 def _summary(context: ReportContext, subject: ReportSubject, words: "_Words") -> str:
     """What is said of most of the entities together, or of the first one, with what it refers to."""
-    existing = context.records.entities
-    names = [each.name for each in context.entities]
-    told: dict[str, list[int]] = {}
+    known_numbers = context.records.entities
+    names = [entity.name for entity in context.entities]
+    numbers_by_sentence: dict[str, list[int]] = {}
     for edge in context.relationships:
         for sentence in _whole_sentences(edge.description, words.language):
-            told.setdefault(sentence, []).append(edge.number)
-    ranking = sorted(told, key=lambda text: -sum(name in text for name in names))[:_QUOTED]
+            numbers_by_sentence.setdefault(sentence, []).append(edge.number)
+    ranking = sorted(numbers_by_sentence, key=lambda text: -sum(name in text for name in names))[:_QUOTED]
     first = subject.prominent[0]
     sentences = ranking or _whole_sentences(first.description, words.language)[:_QUOTED]
-    numbers = [each.number for each in subject.prominent if each.number in existing]
+    numbers = [entity.number for entity in subject.prominent if entity.number in known_numbers]
     parts = [
         *map(words.sentence, sentences),
-        "" if sentences else words.together([one_line(each.name, _NAME_CHARS) for each in subject.prominent]),
-        words.parts([each.title for each in context.reports[:_SHOWN_NEIGHBOURS]]) if context.reports else "",
-        reference(numbers, [number for sentence in ranking for number in told[sentence][:1]]),
+        "" if sentences else words.together([one_line(entity.name, _NAME_CHARS) for entity in subject.prominent]),
+        words.parts([report.title for report in context.reports[:_SHOWN_NEIGHBOURS]]) if context.reports else "",
+        reference(numbers, [number for sentence in ranking for number in numbers_by_sentence[sentence][:1]]),
     ]
     return words.joined(parts)
 
@@ -236,7 +239,7 @@ def _summary(context: ReportContext, subject: ReportSubject, words: "_Words") ->
 def _part_findings(context: ReportContext) -> list[Finding]:
     """The summaries of reports on parts; one that refers to nothing with what the text of its report refers to."""
     findings = []
-    for report in sorted(context.reports, key=lambda each: (-each.length_tokens, each.title)):
+    for report in sorted(context.reports, key=lambda report: (-report.length_tokens, report.title)):
         summary = report.summary
         if not cited(summary).entities:
             records = cited(report.text)
@@ -253,18 +256,18 @@ def _entity_findings(context: ReportContext, words: "_Words") -> list[Finding]:
     claims: dict[str, list[Claim]] = {}
     for claim in context.claims:
         claims.setdefault(claim.entity.entity_id, []).append(claim)
-    waiting = {each.entity_id: each for each in context.entities}
+    open_entities = {entity.entity_id: entity for entity in context.entities}
     findings: list[tuple[Finding, bool]] = []
-    while waiting and len(findings) < MOST_FINDINGS:
-        chosen = max(waiting.values(), key=lambda each: len(untold.get(each.entity_id, ())))
-        edges = list(untold.pop(chosen.entity_id, {}).values())
+    while open_entities and len(findings) < MOST_FINDINGS:
+        entity = max(open_entities.values(), key=lambda entity: len(untold.get(entity.entity_id, ())))
+        edges = list(untold.pop(entity.entity_id, {}).values())
         if not edges and findings:
             break
-        del waiting[chosen.entity_id]
+        del open_entities[entity.entity_id]
         for edge in edges:
             for end in (edge.source, edge.target):
                 untold.get(end.entity_id, {}).pop(edge.number, None)
-        findings.append(_finding(chosen, edges, claims.get(chosen.entity_id, []), words))
+        findings.append(_finding(entity, edges, claims.get(entity.entity_id, []), words))
     return [finding for finding, says_something in findings if says_something] or [findings[0][0]] if findings else []
 
 
@@ -273,21 +276,25 @@ def _finding(
 ) -> tuple[Finding, bool]:
     """A finding on an entity, and whether a sentence is quoted in it."""
     neighbours = [edge.target if edge.source.entity_id == entity.entity_id else edge.source for edge in edges]
-    shown = [one_line(each.name, _NAME_CHARS) for each in neighbours]
+    neighbour_names = [one_line(neighbour.name, _NAME_CHARS) for neighbour in neighbours]
     # told in full before those of which nothing is said
-    described = sorted(edges, key=lambda edge: not edge.description)[:_SHOWN_RELATIONSHIPS]
-    quoted = _whole_sentences(entity.description, words.language)[:_QUOTED]
-    for edge in described:
-        quoted += _whole_sentences(edge.description, words.language)[:1]
+    shown_edges = sorted(edges, key=lambda edge: not edge.description)[:_SHOWN_RELATIONSHIPS]
+    quotes = _whole_sentences(entity.description, words.language)[:_QUOTED]
+    for edge in shown_edges:
+        quotes += _whole_sentences(edge.description, words.language)[:1]
     for claim in claims[:_SHOWN_CLAIMS]:
-        quoted += [words.claim(each, claim.status) for each in _whole_sentences(claim.description, words.language)[:1]]
+        quotes += [
+            words.claim(sentence, claim.status) for sentence in _whole_sentences(claim.description, words.language)[:1]
+        ]
     name = one_line(entity.name, _NAME_CHARS)
     parts = [
-        *map(words.sentence, dict.fromkeys(quoted)),
-        words.together([name, *shown[:_SHOWN_RELATIONSHIPS]]) if shown and not quoted else "",
-        reference([entity.number, *(each.number for each in neighbours)], [edge.number for edge in described]),
+        *map(words.sentence, dict.fromkeys(quotes)),
+        words.together([name, *neighbour_names[:_SHOWN_RELATIONSHIPS]]) if neighbour_names and not quotes else "",
+        reference(
+            [entity.number, *(neighbour.number for neighbour in neighbours)], [edge.number for edge in shown_edges]
+        ),
     ]
-    return Finding(words.finding(name, shown), words.joined(parts)), bool(quoted)
+    return Finding(words.finding(name, neighbour_names), words.joined(parts)), bool(quotes)
 
 
 def _whole_sentences(text: str, language: str) -> list[str]:
@@ -297,7 +304,11 @@ def _whole_sentences(text: str, language: str) -> list[str]:
         for line in text.splitlines()
         for sentence in ([line] if _ROW_MARK in line else split_sentences(line, language))
     ]
-    return [each for each in dict.fromkeys(sentences) if 0 < len(each) <= _QUOTED_CHARS and not each.endswith("…")]
+    return [
+        sentence
+        for sentence in dict.fromkeys(sentences)
+        if 0 < len(sentence) <= _QUOTED_CHARS and not sentence.endswith("…")
+    ]
 
 
 class _English:
@@ -322,8 +333,8 @@ class _English:
         )
 
     def finding(self, name: str, neighbours: Sequence[str]) -> str:
-        more = ["…"] if len(neighbours) > _SHOWN_NEIGHBOURS else []
-        return f"{name} – {', '.join([*neighbours[:_SHOWN_NEIGHBOURS], *more])}" if neighbours else name
+        ellipsis = ["…"] if len(neighbours) > _SHOWN_NEIGHBOURS else []
+        return f"{name} – {', '.join([*neighbours[:_SHOWN_NEIGHBOURS], *ellipsis])}" if neighbours else name
 
     def together(self, names: Sequence[str]) -> str:
         return f"{self._list(names)} stand together."

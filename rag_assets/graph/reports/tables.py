@@ -105,25 +105,27 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
         StoreError: A community has a member that is no entity.
     """
     graph = _Graph(lake)
-    fitted = options.fitted(model.context_tokens, model.output_tokens) if model.generative else options
-    written_with = digest(code_fingerprint(f"{__name__}:update_reports"), model.name, *astuple(fitted))
+    fitted_options = options.fitted(model.context_tokens, model.output_tokens) if model.generative else options
+    written_with = digest(code_fingerprint(f"{__name__}:update_reports"), model.name, *astuple(fitted_options))
     key = digest(written_with, graph.digest)
     update = TextUpdate()
     if settled(lake.inputs(COMMUNITY_REPORTS, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(COMMUNITY_REPORTS, WHOLE)
         return update
-    stored = {row["content_sha256"]: row for row in lake.read(COMMUNITY_REPORTS).to_pylist()}
-    writer = _Writer(model, fitted, written_with, stored, update)
+    stored_rows = {row["content_sha256"]: row for row in lake.read(COMMUNITY_REPORTS).to_pylist()}
+    writer = _Writer(model, fitted_options, written_with, stored_rows, update)
     # where all communities are smaller than asked for, a report is written on all but single entities
-    several = [each for each in graph.communities if len(each.members) > 1]
-    reported = [each for each in several if len(each.members) >= fitted.minimum_size] or several
-    for level in sorted({community.level for community in reported}, reverse=True):
-        tasks = [writer.task(graph, community) for community in reported if community.level == level]
+    several = [community for community in graph.communities if len(community.members) > 1]
+    communities = [
+        community for community in several if len(community.members) >= fitted_options.minimum_size
+    ] or several
+    for level in sorted({community.level for community in communities}, reverse=True):
+        tasks = [writer.task(graph, community) for community in communities if community.level == level]
         for row in writer.rows(tasks):
             graph.reports[row["community_id"]] = row
-            progress(len(graph.reports), len(reported))
+            progress(len(graph.reports), len(communities))
     rows = pa.Table.from_pylist(list(graph.reports.values()), COMMUNITY_REPORTS.schema)
-    update.removed = len(stored.keys() - {row["content_sha256"] for row in graph.reports.values()})
+    update.removed = len(stored_rows.keys() - {row["content_sha256"] for row in graph.reports.values()})
     inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
     update.written = int(lake.write(COMMUNITY_REPORTS, WHOLE, rows, inputs).written)
     return update
@@ -176,7 +178,7 @@ class _Graph:
             row = self.reports.get(child.community_id)
             report = None if row is None else PartReport(row["title"], row["summary"], row["text"])
             parts.append(SubCommunity(self.elements(child), report))
-        return sorted(parts, key=lambda part: min(each.number for each in part.elements.entities))
+        return sorted(parts, key=lambda part: min(entity.number for entity in part.elements.entities))
 
 
 @dataclass(frozen=True)
@@ -212,24 +214,24 @@ class _Writer:
 
     def rows(self, tasks: Sequence[_Task]) -> Iterator[Record]:
         """Rows of the reports of one level."""
-        wanted: dict[str, _Task] = {}
+        new_tasks: dict[str, _Task] = {}
         for task in tasks:
             community_id = task.community.community_id
             if row := self.stored.get(task.content_sha256):
                 self.update.kept += 1
                 yield {**row, "community_id": community_id, "level": task.community.level}
             else:
-                wanted[community_id] = task
-        self.update.rewritten += len(wanted)
-        reports: Iterable[tuple[str, Report | None]] = ((name, None) for name in wanted)
+                new_tasks[community_id] = task
+        self.update.rewritten += len(new_tasks)
+        reports: Iterable[tuple[str, Report | None]] = ((name, None) for name in new_tasks)
         if self.model.generative:
             dialogues = (
                 (name, watched(report_dialogue(task.context, task.subject, self.options), self.missing))
-                for name, task in wanted.items()
+                for name, task in new_tasks.items()
             )
             reports = converse(self.model, dialogues)
         for name, report in reports:
-            yield self._row(wanted[name], report)
+            yield self._row(new_tasks[name], report)
 
     def _row(self, task: _Task, report: Report | None) -> Record:
         """A row with the report of a language model, or without one with a composed report."""
@@ -267,19 +269,19 @@ def _inside(
         Relationship(number, entities[source], entities[target], *facts)
         for source, target, number, *facts in zip(*columns, strict=True)
     ]
-    found: dict[str, list[Relationship]] = defaultdict(list)
+    inner_edges: dict[str, list[Relationship]] = defaultdict(list)
     for level, of_level in enumerate(by_level(communities)):
-        holders = {name: each for each in of_level for name in each.members}
+        holders = {name: community for community in of_level for name in community.members}
         for edge in edges:
             holder = holders.get(edge.source.entity_id)
             if holder is not None and holder.level == level and holders.get(edge.target.entity_id) is holder:
-                found[holder.community_id].append(edge)
-    return found
+                inner_edges[holder.community_id].append(edge)
+    return inner_edges
 
 
 def _claims(rows: pa.Table, keys: Mapping[str, Entity], merges: Mapping[str, str]) -> dict[str, list[Claim]]:
     """Claims by id of the entity that they are about, each once; those about a name that is no entity are left out."""
-    found: dict[str, dict[str, Claim]] = defaultdict(dict)
+    claims_by_id: dict[str, dict[str, Claim]] = defaultdict(dict)
     for row in rows.to_pylist():
         subject = row["subject_key"]
         entity = keys.get(merges.get(subject, subject))
@@ -287,8 +289,8 @@ def _claims(rows: pa.Table, keys: Mapping[str, Entity], merges: Mapping[str, str
             continue
         dates = " – ".join(dict.fromkeys(filter(None, (row["start_date"], row["end_date"]))))
         claim = Claim(entity, row["status"], row["type"], dates, row["description"])
-        found[entity.entity_id].setdefault(claim.line, claim)
-    return {name: [claims[line] for line in sorted(claims)] for name, claims in found.items()}
+        claims_by_id[entity.entity_id].setdefault(claim.line, claim)
+    return {name: [claims[line] for line in sorted(claims)] for name, claims in claims_by_id.items()}
 
 
 def report_dialogue(context: ReportContext, subject: ReportSubject, options: ReportOptions) -> Dialogue[Report | None]:
@@ -342,12 +344,12 @@ def _report(answer: Completion) -> Report | None:
     rating, findings = value["rating"], value["findings"]
     if not isinstance(rating, int | float) or not isinstance(findings, list):
         return None
-    found = [
-        Finding(one_line(each["summary"]), str(each["explanation"]).strip())
-        for each in findings
-        if isinstance(each, dict)
+    valid_findings = [
+        Finding(one_line(finding["summary"]), str(finding["explanation"]).strip())
+        for finding in findings
+        if isinstance(finding, dict)
     ]
     title, summary = one_line(value["title"]), str(value["summary"]).strip()
-    if not (title and summary and found):
+    if not (title and summary and valid_findings):
         return None
-    return Report(title, summary, float(rating), one_line(value["rating_explanation"]), tuple(found))
+    return Report(title, summary, float(rating), one_line(value["rating_explanation"]), tuple(valid_findings))
