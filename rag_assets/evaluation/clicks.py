@@ -67,7 +67,7 @@ def read_clicks(path: Path) -> list[Click]:
         lines = path.read_bytes().split(b"\n") if path.is_file() else []
     except OSError as error:
         raise QueryError(f"{path}: cannot be read: {error}") from error
-    found = []
+    clicks = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -77,5 +77,5 @@ def read_clicks(path: Path) -> list[Click]:
         except (ValueError, KeyError, TypeError):
             _log.warning("%s, line %d: is no click", path, number)
             continue
-        found.append(click)
-    return found
+        clicks.append(click)
+    return clicks

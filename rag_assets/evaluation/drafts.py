@@ -81,22 +81,22 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
         StoreError: A file is missing or damaged.
     """
     chance = random.Random(seed)  # noqa: S311 - a choice, not a secret
-    listed = corpus.stored.read(DOCUMENTS, ("document_id", "title", "language")).to_pylist()
-    documents = {row["document_id"]: row for row in listed}
-    chosen = sorted(documents)
-    chance.shuffle(chosen)
-    chosen = chosen[:_DOCUMENTS_READ]
-    listed = corpus.stored.read(PAGES, ("page_id", "page_name", "page_number", "role"), chosen).to_pylist()
-    pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in listed}
-    content = {row["page_id"]: pages[row["page_id"]] for row in listed if row["role"] is None}
-    kinds = _synthetic(corpus, chosen, pages), _from_rows(corpus, chosen, documents, content, chance)
-    asked, quoted = {question.text for question in taken}, {_quoted(question) for question in taken}
+    rows = corpus.stored.read(DOCUMENTS, ("document_id", "title", "language")).to_pylist()
+    documents = {row["document_id"]: row for row in rows}
+    document_ids = sorted(documents)
+    chance.shuffle(document_ids)
+    document_ids = document_ids[:_DOCUMENTS_READ]
+    rows = corpus.stored.read(PAGES, ("page_id", "page_name", "page_number", "role"), document_ids).to_pylist()
+    pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in rows}
+    content = {row["page_id"]: pages[row["page_id"]] for row in rows if row["role"] is None}
+    kinds = _synthetic(corpus, document_ids, pages), _from_rows(corpus, document_ids, documents, content, chance)
+    texts, quotes = {question.text for question in taken}, {_quoted(question) for question in taken}
     free = _free_ids("q", taken)
     drafts: list[Question] = []
     for draft in _in_turns(*kinds):
-        if len(drafts) < _CANDIDATES * count and draft.text not in asked and _quoted(draft) not in quoted:
-            asked.add(draft.text)
-            quoted.add(_quoted(draft))
+        if len(drafts) < _CANDIDATES * count and draft.text not in texts and _quoted(draft) not in quotes:
+            texts.add(draft.text)
+            quotes.add(_quoted(draft))
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
 
@@ -106,15 +106,15 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
     return [draft for draft in drafts if is_held(targets[draft.id])][:count]
 
 
-def _free_ids(letter: str, taken: Sequence[Question]) -> Iterator[str]:
+def _free_ids(letter: str, questions: Sequence[Question]) -> Iterator[str]:
     """Ids that none of some questions has, as in `q0001`."""
-    ids = {question.id for question in taken}
+    ids = {question.id for question in questions}
     return (key for number in itertools.count(1) if (key := f"{letter}{number:04}") not in ids)
 
 
 def _quoted(question: Question) -> frozenset[tuple[str, str]]:
     """What a question is about, so that none is drafted twice in other words."""
-    return frozenset((each.document, folded(each.quote)) for each in question.evidence)
+    return frozenset((evidence.document, folded(evidence.quote)) for evidence in question.evidence)
 
 
 def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str]) -> Iterator[Question]:
@@ -123,7 +123,7 @@ def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str
     columns = ("document_id", "question", "answer", "chunk_ids", "grade", "indexed", "language")
     of_document: dict[str, list[Question]] = {}
     rows = (row for row in _rows(corpus, SYNTHETIC_QA, columns, documents) if row["indexed"])
-    for row in sorted(rows, key=lambda each: (-each["grade"], each["question"])):
+    for row in sorted(rows, key=lambda row: (-row["grade"], row["question"])):
         chunk = texts[row["chunk_ids"][0]]
         quote, answer = _quote(row["answer"], chunk["text"]), one_line(row["answer"])
         groups = ((answer,),) if len(answer) <= _VALUE_CHARS else ()
@@ -186,7 +186,7 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
         if name_at is None:
             continue
         name, code_at = cells[name_at], _first(cells, lambda cell: bool(_CODE.fullmatch(cell)))
-        if len(body) == 1 or sum(name in other for other, _ in body) > 1:
+        if len(body) == 1 or sum(name in other_cells for other_cells, _ in body) > 1:
             continue
         values = [
             at
@@ -203,8 +203,8 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
     return askable
 
 
-def _first(cells: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
-    return next((at for at, cell in enumerate(cells) if wanted(cell)), None)
+def _first(cells: Sequence[str], condition: Callable[[str], bool]) -> int | None:
+    return next((at for at, cell in enumerate(cells) if condition(cell)), None)
 
 
 def _counts_up(cells: Sequence[str]) -> bool:
@@ -251,23 +251,23 @@ def persona_questions(
     value: Any = answer.value  # as the schema has it
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         raise ModelError(f"{model.name} names no personas: {answer.outcome.value}")
-    asked: dict[str, tuple[Request, str]] = {}
+    requests: dict[str, tuple[Request, str]] = {}
     for persona in value["personas"]:
         for task in persona["tasks"]:
             person = f"{one_line(persona['description'])}\n{one_line(task)}"
-            one = _questions_request(description, person, language, questions)
-            asked[one.content_sha256] = one, person.replace("\n", ": ")
-    written: dict[str, list[str]] = {}
-    for answer in model.generate([one for one, _ in asked.values()]):
+            request = _questions_request(description, person, language, questions)
+            requests[request.content_sha256] = request, person.replace("\n", ": ")
+    new_questions: dict[str, list[str]] = {}
+    for answer in model.generate([request for request, _ in requests.values()]):
         value = answer.value
         if answer.outcome is Outcome.COMPLETED and isinstance(value, dict):
-            written[answer.request.content_sha256] = [one_line(each) for each in value["questions"]]
-    seen, free = {folded(each.text) for each in taken}, _free_ids("g", taken)
+            new_questions[answer.request.content_sha256] = [one_line(text) for text in value["questions"]]
+    seen_texts, free = {folded(question.text) for question in taken}, _free_ids("g", taken)
     drafts = []
-    for key, (_, note) in asked.items():
-        for question in itertools.islice(written.get(key, ()), questions):
-            if folded(question) not in seen:
-                seen.add(folded(question))
+    for key, (_, note) in requests.items():
+        for question in itertools.islice(new_questions.get(key, ()), questions):
+            if folded(question) not in seen_texts:
+                seen_texts.add(folded(question))
                 drafts.append(Question(next(free), question, language, GLOBAL_TYPE, note=note, draft=True))
     return drafts
 
@@ -276,14 +276,14 @@ def _described(stored: StoredTables) -> tuple[str, str]:
     """What documents there are, with summaries of some, and the language of most."""
     documents = stored.read(DOCUMENTS, ("document_id", "title", "language")).to_pylist()
     documents.sort(key=lambda row: str(row["document_id"]))
-    chosen = documents[:: -(-len(documents) // _DESCRIBING) or 1]
-    rows = stored.read(FILE_SUMMARIES, ("document_id", "text"), [row["document_id"] for row in chosen]).to_pylist()
+    sample = documents[:: -(-len(documents) // _DESCRIBING) or 1]
+    rows = stored.read(FILE_SUMMARIES, ("document_id", "text"), [row["document_id"] for row in sample]).to_pylist()
     summaries = {row["document_id"]: one_line(row["text"]) for row in rows}
     lines = [f"{len(documents)} documents"]
-    share = _DESCRIPTION_TOKENS // max(1, len(chosen))
-    for row in chosen:
-        said = ": ".join(filter(None, (row["document_id"], row["title"], summaries.get(row["document_id"], ""))))
-        lines.append(f"- {cut_to_tokens(said, share)}")
+    share = _DESCRIPTION_TOKENS // max(1, len(sample))
+    for row in sample:
+        line = ": ".join(filter(None, (row["document_id"], row["title"], summaries.get(row["document_id"], ""))))
+        lines.append(f"- {cut_to_tokens(line, share)}")
     japanese = sum(row["language"] == "ja" for row in documents) * 2 >= len(documents)
     return "\n".join(lines), "ja" if japanese else "en"
 

@@ -130,33 +130,40 @@ class Corpus:
         Raises:
             StoreError: A file is missing or damaged.
         """
-        asked = list(questions)
-        named = {evidence.document for question in asked for evidence in question.evidence}
-        documents = {name: self._documents(name) for name in named}
-        placed = {each.document for question in asked for each in question.evidence if each.place or each.quote}
-        parted = {name for name, each in documents.items() if each.part is not None}
-        pages = self._pages({key for name in placed | parted for key in documents[name].keys})
-        return {question.id: self._target(question, documents, pages) for question in asked}
+        all_questions = list(questions)
+        names = {evidence.document for question in all_questions for evidence in question.evidence}
+        documents = {name: self._documents(name) for name in names}
+        placed_documents = {
+            evidence.document
+            for question in all_questions
+            for evidence in question.evidence
+            if evidence.place or evidence.quote
+        }
+        part_names = {name for name, document in documents.items() if document.part is not None}
+        pages = self._pages({key for name in placed_documents | part_names for key in documents[name].keys})
+        return {question.id: self._target(question, documents, pages) for question in all_questions}
 
-    def _documents(self, named: str) -> _NamedEvidence:
+    def _documents(self, name: str) -> _NamedEvidence:
         """Documents that a path or an id means: those whose path it ends with, or that end with it; else by the name
         alone.
         """
-        named = unicodedata.normalize("NFC", named)
-        if named in self._facts:
-            return _NamedEvidence((named,))
-        if keys := self._by_word.get(spaceless(named)):  # as files of TREC and BEIR write ids
+        name = unicodedata.normalize("NFC", name)
+        if name in self._facts:
+            return _NamedEvidence((name,))
+        if keys := self._by_word.get(spaceless(name)):  # as files of TREC and BEIR write ids
             return _NamedEvidence(tuple(keys))
-        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(spaceless(match[1]))):
-            return _NamedEvidence(tuple(keys), part=spaceless(named))
-        path = PurePosixPath(named)
+        if (match := _PART.fullmatch(name)) and (keys := self._by_word.get(spaceless(match[1]))):
+            return _NamedEvidence(tuple(keys), part=spaceless(name))
+        path = PurePosixPath(name)
         candidates = self._by_name.get(path.name, [])
-        shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
-        whole = [key for key, count in shared.items() if count >= min(len(path.parts), key.count("/"))]
+        tail_lengths = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
+        whole = [key for key, count in tail_lengths.items() if count >= min(len(path.parts), key.count("/"))]
         if not candidates:
-            return _NamedEvidence(tuple(self._by_stem.get(named, ())))
-        longest = max(shared[key] for key in whole or candidates)
-        return _NamedEvidence(tuple(key for key in whole or candidates if shared[key] == longest), moved=not whole)
+            return _NamedEvidence(tuple(self._by_stem.get(name, ())))
+        longest = max(tail_lengths[key] for key in whole or candidates)
+        return _NamedEvidence(
+            tuple(key for key in whole or candidates if tail_lengths[key] == longest), moved=not whole
+        )
 
     def _pages(self, documents: Collection[str]) -> dict[str, list[_Page]]:
         """Pages of documents with their passages, in order."""
@@ -177,25 +184,30 @@ class Corpus:
         self, question: Question, documents: Mapping[str, _NamedEvidence], pages: Mapping[str, list[_Page]]
     ) -> Target:
         """Pieces of the evidence of one question."""
-        places = {each: self._places(each, documents[each.document], pages) for each in question.evidence}
+        places = {
+            evidence: self._places(evidence, documents[evidence.document], pages) for evidence in question.evidence
+        }
         gone = tuple(
-            each
-            for each in places
-            if not places[each][Level.DOCUMENT]
-            or (each.quote and not any(_quoting(each, pages.get(key, [])) for key in places[each][Level.DOCUMENT]))
+            evidence
+            for evidence in places
+            if not places[evidence][Level.DOCUMENT]
+            or (
+                evidence.quote
+                and not any(_quoting(evidence, pages.get(key, [])) for key in places[evidence][Level.DOCUMENT])
+            )
         )
-        missing = {level: tuple(each for each in places if not places[each][level]) for level in Level}
-        required = [each for each in places if not each.alternative]
-        alternatives = [[each] for each in places if each.alternative]
+        missing = {level: tuple(evidence for evidence in places if not places[evidence][level]) for level in Level}
+        required_group = [evidence for evidence in places if not evidence.alternative]
+        alternatives = [[evidence] for evidence in places if evidence.alternative]
         ways = {
             level: tuple(
                 way
-                for group in (required, *alternatives)
-                if (way := _pieces(group, {each: places[each][level] for each in group}, question.type))
+                for group in (required_group, *alternatives)
+                if (way := _pieces(group, {evidence: places[evidence][level] for evidence in group}, question.type))
             )
             for level in Level
         }
-        first = next((key for each in places for key in sorted(places[each][Level.DOCUMENT])), None)
+        first = next((key for evidence in places for key in sorted(places[evidence][Level.DOCUMENT])), None)
         return Target(ways, missing, gone, self._facts[first] if first else None)
 
     def _places(
@@ -204,26 +216,26 @@ class Corpus:
         """By level, the ids that hold one piece of evidence."""
         if documents.part is not None:
             return _part(documents.part, [page for key in documents.keys for page in pages.get(key, [])])
-        quoting = {key: _quoting(evidence, pages.get(key, [])) for key in documents.keys}
-        meant = [key for key in documents.keys if quoting[key]]
-        if not meant and not documents.moved:
-            meant = list(documents.keys)
+        quoting_pages = {key: _quoting(evidence, pages.get(key, [])) for key in documents.keys}
+        keys = [key for key in documents.keys if quoting_pages[key]]
+        if not keys and not documents.moved:
+            keys = list(documents.keys)
         if not evidence.place and not evidence.quote:
-            return dict.fromkeys(Level, frozenset(meant))
-        chosen = [page for key in meant for page in _placed(evidence, pages.get(key, []), quoting[key])]
-        on_pages = frozenset(page.page_id for page in chosen)
-        passages = frozenset(_passages(evidence, chosen)) if evidence.quote else on_pages
-        return {Level.DOCUMENT: frozenset(meant), Level.PAGE: on_pages, Level.PASSAGE: passages}
+            return dict.fromkeys(Level, frozenset(keys))
+        chosen_pages = [page for key in keys for page in _placed(evidence, pages.get(key, []), quoting_pages[key])]
+        on_pages = frozenset(page.page_id for page in chosen_pages)
+        passages = frozenset(_passages(evidence, chosen_pages)) if evidence.quote else on_pages
+        return {Level.DOCUMENT: frozenset(keys), Level.PAGE: on_pages, Level.PASSAGE: passages}
 
 
-def _part(named: str, pages: Sequence[_Page]) -> dict[Level, frozenset[str]]:
+def _part(part: str, pages: Sequence[_Page]) -> dict[Level, frozenset[str]]:
     """By level, the ids that hold a page or passage; none where it is there no more."""
     for page in pages:
         within = [page.page_id, *(passage.chunk_id for passage in page.passages)]
-        found = [key for key in within if spaceless(key) == named]
-        if found:
+        keys = [key for key in within if spaceless(key) == part]
+        if keys:
             whole = frozenset({page.page_id.rpartition("#")[0]})
-            return {Level.DOCUMENT: whole, Level.PAGE: frozenset({page.page_id}), Level.PASSAGE: frozenset(found)}
+            return {Level.DOCUMENT: whole, Level.PAGE: frozenset({page.page_id}), Level.PASSAGE: frozenset(keys)}
     return dict.fromkeys(Level, frozenset())
 
 
@@ -243,31 +255,31 @@ def _quoting(evidence: Evidence, pages: Sequence[_Page]) -> list[_Page]:
     quote = folded(evidence.quote)
     if not quote:
         return []
-    return [page for page in pages if quote in page.text or any(quote in each.text for each in page.passages)]
+    return [page for page in pages if quote in page.text or any(quote in passage.text for passage in page.passages)]
 
 
-def _placed(evidence: Evidence, pages: Sequence[_Page], quoting: Sequence[_Page]) -> Sequence[_Page]:
+def _placed(evidence: Evidence, pages: Sequence[_Page], quoting_pages: Sequence[_Page]) -> Sequence[_Page]:
     """Pages that the evidence means: those it names, as far as they hold the quote; else those that hold it."""
     place = folded(evidence.place)
-    named = [page for page in pages if place and page.name == place]
-    if not named and (match := _NUMBERED.fullmatch(unicodedata.normalize("NFKC", evidence.place).strip())):
-        named = [page for page in pages if page.number == int(match[1])]
-    return [page for page in named if page in quoting] or quoting or named
+    named_pages = [page for page in pages if place and page.name == place]
+    if not named_pages and (match := _NUMBERED.fullmatch(unicodedata.normalize("NFKC", evidence.place).strip())):
+        named_pages = [page for page in pages if page.number == int(match[1])]
+    return [page for page in named_pages if page in quoting_pages] or quoting_pages or named_pages
 
 
 def _passages(evidence: Evidence, pages: Sequence[_Page]) -> set[str]:
     """Passages of pages that hold the quote; of a quote that passages share out, those that hold most of it."""
     quote = folded(evidence.quote)
     passages = [passage for page in pages for passage in page.passages]
-    near = [each for each in passages if _overlaps(evidence.cells, each.cell_range)]
-    holding = [each for each in passages if quote in each.text]
-    if holding:
-        return {each.chunk_id for each in holding if each in near} or {each.chunk_id for each in holding}
-    headed = [each for each in passages if quote in each.context + each.text]
-    if headed:
-        return {each.chunk_id for each in headed}
-    parts = [each for each in passages if _longest_part(quote, each.text) >= _LEAST_PART]
-    return {each.chunk_id for each in parts or ([] if evidence.kind else near)}
+    near = [passage for passage in passages if _overlaps(evidence.cells, passage.cell_range)]
+    holders = [passage for passage in passages if quote in passage.text]
+    if holders:
+        return {passage.chunk_id for passage in holders if passage in near} or {passage.chunk_id for passage in holders}
+    headed_passages = [passage for passage in passages if quote in passage.context + passage.text]
+    if headed_passages:
+        return {passage.chunk_id for passage in headed_passages}
+    parts = [passage for passage in passages if _longest_part(quote, passage.text) >= _LEAST_PART]
+    return {passage.chunk_id for passage in parts or ([] if evidence.kind else near)}
 
 
 def _longest_part(quote: str, text: str) -> float:
@@ -277,8 +289,8 @@ def _longest_part(quote: str, text: str) -> float:
 
 def _overlaps(cells: str, cell_range: str | None) -> bool:
     """Whether two areas of a sheet share a row and a column; not where one is unknown."""
-    area, other = parse_area(cells), parse_area(cell_range)
-    return area is not None and other is not None and area.meets(other)
+    area, passage_area = parse_area(cells), parse_area(cell_range)
+    return area is not None and passage_area is not None and area.meets(passage_area)
 
 
 def _pieces(
@@ -289,14 +301,17 @@ def _pieces(
     Quotes of a list from one place are parts of one answer: where some ids hold them all, these are one piece.
     """
     grades: dict[frozenset[str], float] = {}
-    lost = [each for each in evidence if not places[each]]
+    lost_items = [item for item in evidence if not places[item]]
     of_place: dict[tuple[str, str], list[Evidence]] = defaultdict(list)
-    for each in evidence:
-        if places[each]:
-            of_place[each.document, each.place].append(each)
+    for item in evidence:
+        if places[item]:
+            of_place[item.document, item.place].append(item)
     for group in of_place.values():
-        together = frozenset[str].intersection(*(places[each] for each in group))
+        together = frozenset[str].intersection(*(places[item] for item in group))
         whole = question_type == LIST_TYPE and together
-        for ids in [together] if whole else [places[each] for each in group]:
-            grades[ids] = max([grades.get(ids, 0.0), *(each.grade for each in group if ids <= places[each])])
-    return (*(Piece(ids, grade) for ids, grade in grades.items()), *(Piece(frozenset(), each.grade) for each in lost))
+        for ids in [together] if whole else [places[item] for item in group]:
+            grades[ids] = max([grades.get(ids, 0.0), *(item.grade for item in group if ids <= places[item])])
+    return (
+        *(Piece(ids, grade) for ids, grade in grades.items()),
+        *(Piece(frozenset(), item.grade) for item in lost_items),
+    )

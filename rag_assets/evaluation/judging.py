@@ -48,8 +48,8 @@ def share_held(text: str, question: Question) -> float:
     question has none.
     """
     beginning = _folded(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
-    held = [any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains]
-    return sum(held) / len(held) if held else 1.0
+    hits = [any(_pattern(alternative).search(beginning) for alternative in group) for group in question.answer_contains]
+    return sum(hits) / len(hits) if hits else 1.0
 
 
 def judge_answer(question: Question, answer: Answer, target: Target) -> dict[str, float]:
@@ -58,9 +58,9 @@ def judge_answer(question: Question, answer: Answer, target: Target) -> dict[str
         invented = float(answer.answered)
         values = dict.fromkeys(ANSWER_MEASURES, math.nan)
         return {**values, "correct": 1 - invented, "invented": invented}
-    judged = bool(question.answer_contains)
-    right = float(answer.answered and holds_answer(answer.text, question)) if judged else math.nan
-    wrong = float(answer.answered and not right) if judged else math.nan
+    is_judged = bool(question.answer_contains)
+    right = float(answer.answered and holds_answer(answer.text, question)) if is_judged else math.nan
+    wrong = float(answer.answered and not right) if is_judged else math.nan
     return {
         "correct": right,
         "right": right,
@@ -81,9 +81,9 @@ def _cites(question: Question, answer: Answer, target: Target, level: Level) -> 
     """Whether a citation leads to a place that holds evidence; nan where there is nothing to lead to."""
     if not answer.answered or not question.searched:
         return math.nan
-    ids: Sequence[set[str]] = [{each.chunk_id, each.page_id, each.document_id} for each in answer.cited()]
-    wanted = target.ids(level)
-    return float(any(not wanted.isdisjoint(each) for each in ids))
+    ids: Sequence[set[str]] = [{source.chunk_id, source.page_id, source.document_id} for source in answer.cited()]
+    wanted_ids = target.ids(level)
+    return float(any(not wanted_ids.isdisjoint(source_ids) for source_ids in ids))
 
 
 @cache

@@ -56,11 +56,11 @@ def ranks_of(ranking: Sequence[Collection[str]], pieces: Sequence[Piece]) -> Ran
     for rank, ids in enumerate(ranking, start=1):
         for key in ids:
             first.setdefault(key, rank)
-    wanted = frozenset[str]().union(*(piece.ids for piece in pieces))
-    reached = (min((first[key] for key in piece.ids if key in first), default=math.inf) for piece in pieces)
+    wanted_ids = frozenset[str]().union(*(piece.ids for piece in pieces))
+    best_ranks = (min((first[key] for key in piece.ids if key in first), default=math.inf) for piece in pieces)
     return Ranks(
-        tuple((rank, piece.grade) for rank, piece in zip(reached, pieces, strict=True)),
-        tuple(rank for rank, ids in enumerate(ranking, start=1) if not wanted.isdisjoint(ids)),
+        tuple((rank, piece.grade) for rank, piece in zip(best_ranks, pieces, strict=True)),
+        tuple(rank for rank, ids in enumerate(ranking, start=1) if not wanted_ids.isdisjoint(ids)),
     )
 
 
@@ -95,8 +95,8 @@ def average_precision_at(ranks: Ranks, k: int) -> float:
 
     A place that holds several pieces reaches them at once; no precision is above 1.
     """
-    reached = sorted(rank for rank, _ in ranks.pieces if rank <= k)
-    return sum(min(1.0, count / rank) for count, rank in enumerate(reached, start=1)) / len(ranks.pieces)
+    top_ranks = sorted(rank for rank, _ in ranks.pieces if rank <= k)
+    return sum(min(1.0, count / rank) for count, rank in enumerate(top_ranks, start=1)) / len(ranks.pieces)
 
 
 def ndcg_at(ranks: Ranks, k: int) -> float:
@@ -130,7 +130,7 @@ def parse_measure(name: str) -> tuple[Measure, int]:
         QueryError: There is no such measure.
     """
     if (match := _NAME.fullmatch(name)) is None:
-        names = ", ".join(f"{each}@5" for each in _MEASURES)
+        names = ", ".join(f"{measure}@5" for measure in _MEASURES)
         raise QueryError(f"unknown measure {name!r}: expected one of {names}, with any number after @")
     return _MEASURES[match[1]], int(match[2])
 
@@ -151,5 +151,6 @@ def measured(
     ranks = [ranks_of(ranking, pieces) for pieces in ways if pieces]
     measures = {name: parse_measure(name) for name in names}
     return {
-        name: max((measure(each, k) for each in ranks), default=math.nan) for name, (measure, k) in measures.items()
+        name: max((measure(way_ranks, k) for way_ranks in ranks), default=math.nan)
+        for name, (measure, k) in measures.items()
     }

@@ -117,12 +117,15 @@ def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
         raise QueryError(f"{path}: cannot be read: {error}") from error
     if not questions:
         raise QueryError(f"{path}: holds no question")
-    seen: set[str] = set()
+    seen_ids: set[str] = set()
     for question in questions:
-        if question.id in seen:
+        if question.id in seen_ids:
             raise QueryError(f"{path}: two questions have the id {question.id!r}")
-        seen.add(question.id)
-    return [each if each.language else replace(each, language=detect_language(each.text)) for each in questions]
+        seen_ids.add(question.id)
+    return [
+        question if question.language else replace(question, language=detect_language(question.text))
+        for question in questions
+    ]
 
 
 def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
@@ -137,13 +140,13 @@ def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
         drafts = [question.id for question in read_questions(path) if question.draft]
         if unknown := sorted(set(ids or ()) - set(drafts)):
             raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
-        accepted = [each for each in drafts if ids is None or each in ids]
+        accepted_ids = [draft_id for draft_id in drafts if ids is None or draft_id in ids]
         records = [record for _, record in json_lines(path)]
         for record in records:
-            if record["id"] in accepted:
+            if record["id"] in accepted_ids:
                 del record["draft"]
         _write(path, records)
-    return accepted
+    return accepted_ids
 
 
 def add_drafts(path: Path, drafts: Sequence[Question]) -> None:
@@ -262,26 +265,26 @@ def _csv(path: Path) -> Iterator[Question]:
 
 
 def _beir(queries: Path, qrels: Path) -> list[Question]:
-    judged = read_qrels(qrels)
-    asked = dict(read_queries(queries, str(queries)))
-    if unknown := sorted(judged.keys() - asked.keys()):
+    grades = read_qrels(qrels)
+    texts = dict(read_queries(queries, str(queries)))
+    if unknown := sorted(grades.keys() - texts.keys()):
         raise QueryError(f"{qrels}: {unknown[0]} is judged, but is no query of {queries}")
     questions = {
         query: Question(
             query,
             text,
-            evidence=tuple(Evidence(key, grade=grade) for key, grade in judged[query].items()),
-            answerable=bool(judged[query]),
+            evidence=tuple(Evidence(key, grade=grade) for key, grade in grades[query].items()),
+            answerable=bool(grades[query]),
         )
-        for query, text in asked.items()
-        if query in judged
+        for query, text in texts.items()
+        if query in grades
     }
     for number, record in json_lines(queries):  # as we wrote it, unless somebody judged it anew
         query, metadata = str(record["_id"]), record.get("metadata")
         own = metadata.get(BEIR_FIELD) if isinstance(metadata, dict) else None
-        if query in questions and isinstance(own, dict) and own.get("judged") == judged[query]:
-            stated = {**own.get("question", {}), "id": query, "question": asked[query]}
-            questions[query] = _question(queries, number, stated)
+        if query in questions and isinstance(own, dict) and own.get("judged") == grades[query]:
+            fields = {**own.get("question", {}), "id": query, "question": texts[query]}
+            questions[query] = _question(queries, number, fields)
     return list(questions.values())
 
 
@@ -294,7 +297,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, float]]:
     Raises:
         QueryError: A line is neither; the message names it.
     """
-    judged: dict[str, dict[str, float]] = {}
+    grades: dict[str, dict[str, float]] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
         fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or (number == 1 and fields[0] == "query-id"):
@@ -305,10 +308,10 @@ def read_qrels(path: Path) -> dict[str, dict[str, float]]:
             query, document, grade = fields[0], fields[1], float(fields[2])
         except (IndexError, ValueError) as error:
             raise QueryError(f"{path}, line {number}: expected a query, a document and a grade") from error
-        relevant = judged.setdefault(query, {})
+        relevant = grades.setdefault(query, {})
         if grade > 0:
             relevant[document] = grade
-    return judged
+    return grades
 
 
 def _qrels_of(folder: Path) -> Path:

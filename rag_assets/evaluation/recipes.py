@@ -127,14 +127,14 @@ def _two_step() -> list[Condition]:
     figures_of = {"file": ("50.0 %", "21.7 %"), "page": ("60.0 %", "27.5 %")}
     levels = {"file": (Level.DOCUMENT,), "page": (Level.DOCUMENT, Level.PAGE)}
 
-    def published(hit: str, rank: str) -> dict[str, str]:
+    def published_figures(hit: str, rank: str) -> dict[str, str]:
         return {"HitRate@4": hit, "MRR@4": rank}
 
     return [
-        Condition("raw text", VECTOR_MODE, published("50.0 %", "20.8 %")),
+        Condition("raw text", VECTOR_MODE, published_figures("50.0 %", "20.8 %")),
         *(Condition(f"{kind} summary", SUMMARY_MODE, {}, needs, kind, levels[kind]) for kind in levels),
         *(
-            Condition(f"{kind} summary, then raw text", SUMMARY_TEXT_MODE, published(*figures), needs, kind)
+            Condition(f"{kind} summary, then raw text", SUMMARY_TEXT_MODE, published_figures(*figures), needs, kind)
             for kind, figures in figures_of.items()
         ),
         Condition("raw text by words too", HYBRID_MODE),
@@ -161,8 +161,8 @@ def _hyde(base: KnowledgeBase) -> list[Condition]:
     if len(writers) < 2 and base.writer is not None:
         writers = tuple(Generator(writers[0].model if writers else base.writer, seed) for seed in range(_GENERATORS))
 
-    def condition(name: str, score: str, used: tuple[Generator, ...], fusion: Fusion, rrf_k: float) -> Condition:
-        hyde = replace(base.options.hyde, generators=used, fusion=fusion, rrf_k=rrf_k, pool=5)
+    def condition(name: str, score: str, generators: tuple[Generator, ...], fusion: Fusion, rrf_k: float) -> Condition:
+        hyde = replace(base.options.hyde, generators=generators, fusion=fusion, rrf_k=rrf_k, pool=5)
         return Condition(name, HYDE_MODE, {"P@5": score}, (MODEL,), options=replace(base.options, hyde=hyde))
 
     rrf = ((0, "0.677"), (1, "0.685"), (5, "0.709"), (10, "0.716"), (60, "0.723"))
@@ -172,8 +172,8 @@ def _hyde(base: KnowledgeBase) -> list[Condition]:
         *((f"RRF k={k}", score, Fusion.RRF, float(k)) for k, score in rrf),
     )
     alone = [
-        condition(f"one: {each.name}", "0.555 to 0.586; GPT-4o 0.741", (each,), Fusion.COMB_SUM, 60.0)
-        for each in writers
+        condition(f"one: {writer.name}", "0.555 to 0.586; GPT-4o 0.741", (writer,), Fusion.COMB_SUM, 60.0)
+        for writer in writers
     ]
     together = f"{len(writers)} by " if writers else "several by "
     return [
@@ -197,17 +197,17 @@ def _rewriting() -> list[Condition]:
             Condition(f"{retriever}, rules", mode, rewriter=RuleRewriter(), against=plain),
             Condition(f"{retriever}, frozen model", mode, rewritten, (MODEL,), against=plain),
         ]
-    trained = {"nDCG@10": "0.503", "F1": "62.9"}
+    trained_figures = {"nDCG@10": "0.503", "F1": "62.9"}
     reason = "settings name no trained rewriter: give one to `open_knowledge_base(rewriter=…)`"
-    return [*conditions, Condition("hybrid, trained rewriter", "", trained, reason=reason)]
+    return [*conditions, Condition("hybrid, trained rewriter", "", trained_figures, reason=reason)]
 
 
 def _graphrag(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
     """Vector search, all source texts, and the reports of each level; every request reads equally many tokens."""
     options = base.options
     if base.writer is not None:
-        written = max(options.reader.answer_tokens, options.reports.answer_tokens)
-        room = max(_LEAST_TOKENS, base.writer.context_tokens - _ASIDE_TOKENS - written)
+        answer_tokens = max(options.reader.answer_tokens, options.reports.answer_tokens)
+        room = max(_LEAST_TOKENS, base.writer.context_tokens - _ASIDE_TOKENS - answer_tokens)
         context = min(room, options.reports.context_tokens)
         reader = replace(options.reader, context_tokens=context)
         options = replace(options, reader=reader, reports=replace(options.reports, context_tokens=context))
@@ -219,8 +219,8 @@ def _graphrag(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
     ]
     for level in range(_LEVELS):
         name, needs, reports = f"C{level}", (REPORT_INDEX.name, MODEL), LevelChoice(level, dynamic=False)
-        same = f"the graph has no level {level}: it would read the reports of C{deepest}"
-        reason = same if has_graph and level > deepest else ""
+        note = f"the graph has no level {level}: it would read the reports of C{deepest}"
+        reason = note if has_graph and level > deepest else ""
         published = _GRAPHRAG[name]
         conditions.append(
             Condition(name, GRAPH_GLOBAL_MODE, published, needs, reports=reports, options=options, reason=reason)
@@ -253,14 +253,16 @@ _GRAPHRAG_CONTEXT: Mapping[str, tuple[str, str]] = {
 def _graphrag_context(stored: StoredTables) -> TextTable:
     """Reports and passages that each condition reads, with their tokens."""
     tree = ReportTree(stored)
-    known = tree.get()
+    reports = tree.get()
     texts = {
-        f"C{level}": [each.text for each in tree.reports(choose_reports(known, LevelChoice(level, dynamic=False)))]
+        f"C{level}": [
+            report.text for report in tree.reports(choose_reports(reports, LevelChoice(level, dynamic=False)))
+        ]
         for level in range(_LEVELS)
-        if any(each.level >= level for each in known)
+        if any(report.level >= level for report in reports)
     }
     texts["TS"] = stored.read(CHUNKS, ["text"])["text"].to_pylist()
-    tokens = {name: sum(map(estimate_tokens, each)) for name, each in texts.items()}
+    tokens = {name: sum(map(estimate_tokens, passages)) for name, passages in texts.items()}
     rows = []
     for name, published in _GRAPHRAG_CONTEXT.items():
         share = f"{tokens[name] / max(1, tokens['TS']):.1%}" if name in texts else ""
@@ -288,9 +290,9 @@ def _hyde_notes(base: KnowledgeBase) -> list[str]:
 
 def _graphrag_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
     """What TS leaves out."""
-    most = base.options.reader.map_reduce_chunks
+    limit = base.options.reader.map_reduce_chunks
     count = stored.read(CHUNKS, ["chunk_id"]).num_rows
-    return [f"TS reads {most:,} of {count:,} passages (search.map_reduce_chunks)"] if count > most else []
+    return [f"TS reads {limit:,} of {count:,} passages (search.map_reduce_chunks)"] if count > limit else []
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -388,7 +390,7 @@ class RecipeRun:
     def is_written(self) -> bool:
         """Whether a language model wrote any answer."""
         results = self.evaluation.results.values() if self.evaluation is not None else ()
-        return any(each.reply is not None and each.reply.model for of in results for each in of.values())
+        return any(result.reply is not None and result.reply.model for of in results for result in of.values())
 
     def judged(self, evaluation: Evaluation) -> "RecipeRun":
         """The same with other values of its answers, as those of a judge."""
@@ -425,28 +427,30 @@ def run_recipe(
     not_run = _not_run(conditions, base)
     systems = [
         System(
-            each.name,
-            base.variant(each.options or base.options, each.rewriter),
+            condition.name,
+            base.variant(condition.options or base.options, condition.rewriter),
             corpus,
-            each.mode,
-            each.summaries,
-            levels=each.levels,
+            condition.mode,
+            condition.summaries,
+            levels=condition.levels,
             answer_k=None if base.writer is None else FILLING_K,
-            reports=each.reports,
+            reports=condition.reports,
         )
-        for each in conditions
-        if each.name not in not_run
+        for condition in conditions
+        if condition.name not in not_run
     ]
     notes = tuple(recipe.notes(base, corpus.stored))
     context = recipe.context(corpus.stored) if recipe.context else None
     run = RecipeRun(name, recipe, conditions, not_run, None, (), {}, notes, context)
     if not systems:
         return run
-    wanted = [each for each in questions if each.type == GLOBAL_TYPE] if recipe.only_global else []
+    global_questions = (
+        [question for question in questions if question.type == GLOBAL_TYPE] if recipe.only_global else []
+    )
     measures = tuple(dict.fromkeys(measure for level, measure in recipe.columns if level in list(Level)))
-    answering = answers or (recipe.answers and base.writer is not None)
-    options = RunOptions(measures, recipe.levels, answering, judged=answering, k=recipe.k)
-    return run.judged(evaluate(systems, wanted or questions, options, progress))
+    with_answers = answers or (recipe.answers and base.writer is not None)
+    options = RunOptions(measures, recipe.levels, with_answers, judged=with_answers, k=recipe.k)
+    return run.judged(evaluate(systems, global_questions or questions, options, progress))
 
 
 def recipe_gaps(name: str, base: KnowledgeBase, corpus: Corpus) -> list[str]:
@@ -463,11 +467,13 @@ def _not_run(conditions: Iterable[Condition], base: KnowledgeBase) -> dict[str, 
     present = {table for table, count in base.row_counts.items() if count}
     if base.writer is not None:
         present.add(MODEL)
-    lacking = {
-        each.name: [each.reason] if each.reason else [REMEDIES[need] for need in each.needs if need not in present]
-        for each in conditions
+    all_reasons = {
+        condition.name: [condition.reason]
+        if condition.reason
+        else [REMEDIES[need] for need in condition.needs if need not in present]
+        for condition in conditions
     }
-    return {name: reasons[0] for name, reasons in lacking.items() if reasons}
+    return {name: reasons[0] for name, reasons in all_reasons.items() if reasons}
 
 
 def _gaps(not_run: Mapping[str, str]) -> list[str]:
@@ -480,26 +486,26 @@ def _gaps(not_run: Mapping[str, str]) -> list[str]:
 def recipe_tables(run: RecipeRun) -> list[TextTable]:
     """The source's table with our figures, each beside the one published, and what it says of context."""
     figure, columns = _overall(run), _columns(run)
-    names = dict.fromkeys(name for each in run.conditions for name in each.published)
-    unmeasured = [name for name in names if name not in {measure for _, measure in columns}]
+    names = dict.fromkeys(name for condition in run.conditions for name in condition.published)
+    unmeasured_names = [name for name in names if name not in {measure for _, measure in columns}]
     levels = {measure: level for level, measure in reversed(columns)}  # beside the first of which published figures go
     beside = {measure for measure in levels if measure in names}
     heads = ["condition", "mode"]
     for level, measure in columns:
         head = measure.replace("_", " ") if level == COST else f"{level} {measure}"
         heads += [head, *(["published"] if measure in beside and levels[measure] == level else [])]
-    heads += [*(f"published {name}" for name in unmeasured), f"{columns[0][1]} against {run.recipe.baseline}"]
+    heads += [*(f"published {name}" for name in unmeasured_names), f"{columns[0][1]} against {run.recipe.baseline}"]
     rows = []
-    for each in run.conditions:
-        row = [each.name, "not run" if each.name in run.not_run else each.mode]
+    for condition in run.conditions:
+        row = [condition.name, "not run" if condition.name in run.not_run else condition.mode]
         for level, measure in columns:
             row.append(
-                cell(figure.get((each.name, level, measure)), amount_text if level in _AMOUNTS else interval_text)
+                cell(figure.get((condition.name, level, measure)), amount_text if level in _AMOUNTS else interval_text)
             )
             if measure in beside and levels[measure] == level:
-                row.append(each.published.get(measure, ""))
-        row += [each.published.get(name, "") for name in unmeasured]
-        comparison = run.against.get(each.name)
+                row.append(condition.published.get(measure, ""))
+        row += [condition.published.get(name, "") for name in unmeasured_names]
+        comparison = run.against.get(condition.name)
         rows.append((*row, f"{change_text(comparison.difference)} p {comparison.p_holm:.3f}" if comparison else ""))
     count = len(run.evaluation.questions) if run.evaluation else 0
     table = TextTable(f"{run.recipe.title}, {count} questions", tuple(heads), tuple(rows))
@@ -524,18 +530,18 @@ def recipe_record(run: RecipeRun) -> dict[str, Any]:
         "baseline": run.recipe.baseline,
         "conditions": [
             {
-                "name": each.name,
-                "mode": each.mode,
-                "not_run": run.not_run.get(each.name),
-                "published": dict(each.published),
+                "name": condition.name,
+                "mode": condition.mode,
+                "not_run": run.not_run.get(condition.name),
+                "published": dict(condition.published),
                 "figures": {
                     f"{level} {measure}": asdict(interval)
                     for (system, level, measure), interval in _overall(run).items()
-                    if system == each.name
+                    if system == condition.name
                 },
-                "against": asdict(run.against[each.name]) if each.name in run.against else None,
+                "against": asdict(run.against[condition.name]) if condition.name in run.against else None,
             }
-            for each in run.conditions
+            for condition in run.conditions
         ],
         "context": asdict(run.context) if run.context else None,
     }
@@ -543,32 +549,38 @@ def recipe_record(run: RecipeRun) -> dict[str, Any]:
 
 def _overall(run: RecipeRun) -> dict[tuple[str, str, str], Interval]:
     """Figures of all questions by condition, level and measure."""
-    return {(each.system, each.level, each.measure): each.interval for each in run.figures if each.dimension == ALL}
+    return {
+        (figure.system, figure.level, figure.measure): figure.interval
+        for figure in run.figures
+        if figure.dimension == ALL
+    }
 
 
 def _columns(run: RecipeRun) -> list[tuple[str, str]]:
     """Those columns that any condition has a figure of, or all where none was run; what answers read comes last."""
-    there = {(each.level, each.measure) for each in run.figures}
-    columns = [each for each in run.recipe.columns if each in there]
+    there = {(figure.level, figure.measure) for figure in run.figures}
+    columns = [column for column in run.recipe.columns if column in there]
     if (ANSWER, "correct") in there:
-        columns += [each for each in ((ANSWER, "correct"), (COST, "input_tokens")) if each in there - set(columns)]
+        columns += [
+            column for column in ((ANSWER, "correct"), (COST, "input_tokens")) if column in there - set(columns)
+        ]
     return columns or list(run.recipe.columns)
 
 
 def _against(run: RecipeRun, evaluation: Evaluation) -> dict[str, Comparison]:
     """How conditions compare with others, by the questions of which both say something."""
-    there = {(each.level, each.measure) for each in run.figures if each.level != COST}
-    column = next((each for each in run.recipe.columns if each in there), None)
+    there = {(figure.level, figure.measure) for figure in run.figures if figure.level != COST}
+    column = next((column for column in run.recipe.columns if column in there), None)
     if column is None:
         return {}
     values = {system: evaluation.values(system, *column) for system in evaluation.systems}
     pairs = {}
-    for each in run.conditions:
-        other = _compared_with(run, each)
-        if other and each.name in values and other in values:
-            both = list(zip(values[each.name], values[other], strict=True))
-            if not all(math.isnan(one - theirs) for one, theirs in both):
-                pairs[each.name] = values[each.name], values[other]
+    for condition in run.conditions:
+        baseline = _compared_with(run, condition)
+        if baseline and condition.name in values and baseline in values:
+            value_pairs = list(zip(values[condition.name], values[baseline], strict=True))
+            if not all(math.isnan(own - theirs) for own, theirs in value_pairs):
+                pairs[condition.name] = values[condition.name], values[baseline]
     return compare(pairs, SEED)
 
 
@@ -577,4 +589,4 @@ def _compared_with(run: RecipeRun, condition: Condition) -> str:
     if condition.against or condition.name == run.recipe.baseline:
         return condition.against
     # where conditions name what they are compared with, the others are what is compared with
-    return "" if any(each.against for each in run.conditions) else run.recipe.baseline
+    return "" if any(item.against for item in run.conditions) else run.recipe.baseline

@@ -209,11 +209,11 @@ def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
     rows: dict[str, list[Record]] = defaultdict(list)
     for row in recorded_runs(lake):
         rows[row["run_id"]].append(row)
-    chosen = dict(list(rows.items())[:count])
+    run_rows = dict(list(rows.items())[:count])
     figures: dict[str, list[RecordedFigure]] = defaultdict(list)
-    for row in recorded_scores(lake, chosen, (ALL,)):
+    for row in recorded_scores(lake, run_rows, (ALL,)):
         figures[row["run_id"]].append(_figure(row))
-    return tuple(_run(of_run, figures[run_id]) for run_id, of_run in chosen.items())
+    return tuple(_run(of_run, figures[run_id]) for run_id, of_run in run_rows.items())
 
 
 def run_details(lake: Lake, run_id: str) -> RunDetails | None:
@@ -258,34 +258,40 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
         QueryError: One of them was not recorded, or they share no question.
         StoreError: A file is damaged.
     """
-    one, other = _of_system(lake, *first), _of_system(lake, *second)
-    shared = [key for key, row in one.items() if key in other and row["question"] == other[key]["question"]]
-    if not shared:
+    first_rows, second_rows = _of_system(lake, *first), _of_system(lake, *second)
+    keys = [
+        key for key, row in first_rows.items() if key in second_rows and row["question"] == second_rows[key]["question"]
+    ]
+    if not keys:
         raise QueryError("the two were asked no question in common")
     pairs, changes = {}, []
     for level, measure in _COMPARED:
         name = f"{level} {measure}"
-        values = [(key, value_of(one[key], level, measure), value_of(other[key], level, measure)) for key in shared]
-        judged = [value for value in values if not math.isnan(value[1] - value[2])]
-        if judged:
-            pairs[name] = [before for _, before, _ in judged], [after for _, _, after in judged]
+        values = [
+            (key, value_of(first_rows[key], level, measure), value_of(second_rows[key], level, measure)) for key in keys
+        ]
+        judged_values = [value for value in values if not math.isnan(value[1] - value[2])]
+        if judged_values:
+            pairs[name] = [before for _, before, _ in judged_values], [after for _, _, after in judged_values]
         changes += [
-            ChangedQuestion(question_id=key, question=one[key]["question"], measure=name, first=before, second=after)
-            for key, before, after in judged
+            ChangedQuestion(
+                question_id=key, question=first_rows[key]["question"], measure=name, first=before, second=after
+            )
+            for key, before, after in judged_values
             if before != after
         ]
     differences = tuple(
         RecordedDifference(
             measure=name,
-            difference=each.difference.mean,
-            low=each.difference.low,
-            high=each.difference.high,
-            p_holm=each.p_holm,
-            wins=each.wins,
-            losses=each.losses,
-            count=each.difference.count,
+            difference=comparison.difference.mean,
+            low=comparison.difference.low,
+            high=comparison.difference.high,
+            p_holm=comparison.p_holm,
+            wins=comparison.wins,
+            losses=comparison.losses,
+            count=comparison.difference.count,
         )
-        for name, each in compare(pairs, SEED).items()
+        for name, comparison in compare(pairs, SEED).items()
     )
     changes.sort(key=lambda change: (-abs(change.first - change.second), change.measure, change.question_id))
     return RecordedComparison(differences=differences, changes=tuple(changes))
@@ -299,17 +305,20 @@ def history(lake: Lake) -> list[Point]:
     """
     points = []
     for run in runs(lake, _RUNS_SHOWN):
-        found = {
-            (each.system, each.level, each.measure): Interval(each.mean, each.low, each.high, each.count)
-            for each in run.figures
+        intervals = {
+            (figure.system, figure.level, figure.measure): Interval(figure.mean, figure.low, figure.high, figure.count)
+            for figure in run.figures
         }
-        points += [Point(run, each, tuple(found.get((each.system, *one)) for one in MAIN)) for each in run.systems]
+        points += [
+            Point(run, entry, tuple(intervals.get((entry.system, *measure)) for measure in MAIN))
+            for entry in run.systems
+        ]
     return points
 
 
 def history_markdown(points: Sequence[Point]) -> str:
     """A Markdown table, the latest run first."""
-    heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(each) for each in MAIN)]
+    heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(measure) for measure in MAIN)]
     rows = [
         [
             point.run.evaluated_at,
@@ -318,7 +327,7 @@ def history_markdown(points: Sequence[Point]) -> str:
             point.run.made_by,
             point.run.question_set,
             point.run.question_count,
-            *("" if each is None else interval_text(each) for each in point.figures),
+            *("" if interval is None else interval_text(interval) for interval in point.figures),
         ]
         for point in points
     ]
@@ -327,8 +336,8 @@ def history_markdown(points: Sequence[Point]) -> str:
 
 def history_picture(points: Sequence[Point]) -> str:
     """A Markdown image of the main figures with their intervals, the latest run on the right."""
-    ordered = list(reversed(points))
-    step = (_WIDTH - 2 * _MARGIN) / max(1, len(ordered))
+    timeline = list(reversed(points))
+    step = (_WIDTH - 2 * _MARGIN) / max(1, len(timeline))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">',
         '<g font-family="sans-serif" font-size="10" fill="#57606a">',
@@ -338,7 +347,7 @@ def history_picture(points: Sequence[Point]) -> str:
         y = _y(share)
         parts.append(f'<path d="M{_MARGIN:g} {y:.1f}H{_WIDTH - _MARGIN:g}" stroke="#d0d7de"/>')
         parts.append(f'<text x="{_MARGIN - 4:g}" y="{y + 3:.1f}" text-anchor="end">{share:g}</text>')
-    for place, point in enumerate(ordered):
+    for place, point in enumerate(timeline):
         middle = _MARGIN + (place + 0.5) * step
         for number, figure in enumerate(point.figures):
             if figure is not None:
@@ -393,12 +402,15 @@ def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[Recor
         if math.isnan(value):  # it was not searched
             value = value_of(row, "answer", "correct")
         rows[row["question_id"]].append({**row, "value": None if math.isnan(value) else value})
-    questions = [RecordedQuestion.model_validate({**listed[0], "values": listed}) for listed in rows.values()]
+    questions = [
+        RecordedQuestion.model_validate({**question_rows[0], "values": question_rows})
+        for question_rows in rows.values()
+    ]
     return tuple(sorted(questions, key=_worst))
 
 
 def _worst(question: RecordedQuestion) -> float:
-    return min((each.value for each in question.values if each.value is not None), default=2.0)
+    return min((value.value for value in question.values if value.value is not None), default=2.0)
 
 
 def _y(share: float) -> float:

@@ -65,17 +65,17 @@ def record_run(lake: Lake, evaluation: Evaluation, figures: Sequence[Figure], fa
     scores = [
         {
             "run_id": run_id,
-            "system": each.system,
-            "level": str(each.level),
-            "measure": each.measure,
-            "dimension": each.dimension,
-            "group_name": each.group,
-            "mean": each.interval.mean,
-            "low": each.interval.low,
-            "high": each.interval.high,
-            "question_count": each.interval.count,
+            "system": figure.system,
+            "level": str(figure.level),
+            "measure": figure.measure,
+            "dimension": figure.dimension,
+            "group_name": figure.group,
+            "mean": figure.interval.mean,
+            "low": figure.interval.low,
+            "high": figure.interval.high,
+            "question_count": figure.interval.count,
         }
-        for each in figures
+        for figure in figures
     ]
     runs = [_run(run_id, now, evaluation, system, facts) for system in evaluation.systems]
     # the row of the run comes last: what it names is there then
@@ -117,8 +117,8 @@ def recorded_results(
 
 def value_of(row: Record, level: str, measure: str) -> float:
     """A value of a row of `evaluation_results`; nan where the measure says nothing of the question."""
-    found = (each["value"] for each in row["scores"] if (each["level"], each["measure"]) == (level, measure))
-    return next(found, math.nan)
+    values = (score["value"] for score in row["scores"] if (score["level"], score["measure"]) == (level, measure))
+    return next(values, math.nan)
 
 
 def _run(run_id: str, now: datetime, evaluation: Evaluation, system: str, facts: RunFacts) -> Record:
@@ -184,16 +184,16 @@ def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> 
 
 
 def _expected(evaluation: Evaluation, question: Question, target: Target) -> list[Record]:
-    missing = {each for level in evaluation.options.levels for each in target.missing[level]}
+    missing_evidence = {evidence for level in evaluation.options.levels for evidence in target.missing[level]}
     return [
         {
-            "document": each.document,
-            "place": " ".join(filter(None, (each.place, each.cells))),
-            "quote": each.quote,
-            "alternative": each.alternative,
-            "indexed": each not in missing,
+            "document": evidence.document,
+            "place": " ".join(filter(None, (evidence.place, evidence.cells))),
+            "quote": evidence.quote,
+            "alternative": evidence.alternative,
+            "indexed": evidence not in missing_evidence,
         }
-        for each in question.evidence
+        for evidence in question.evidence
     ]
 
 
@@ -201,7 +201,7 @@ def _results(evaluation: Evaluation, result: QuestionResult, target: Target) -> 
     if not result.found:
         return []
     level = max(result.found, key=list(Level).index)
-    wanted = target.ids(level)
+    wanted_ids = target.ids(level)
     return [
         {
             "chunk_id": place.chunk_id,
@@ -209,7 +209,7 @@ def _results(evaluation: Evaluation, result: QuestionResult, target: Target) -> 
             "document_id": place.document_id,
             "place": place.label,
             "text": evaluation.passages[place.chunk_id][:_TEXT_CHARS],
-            "relevant": not wanted.isdisjoint(place.ids(level)),
+            "relevant": not wanted_ids.isdisjoint(place.ids(level)),
         }
         for place in result.found[level][:_RESULTS]
     ]

@@ -85,15 +85,17 @@ def amount_text(interval: Interval) -> str:
 
 def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
     """A table a level, one of answers, and one of each judge that reads one answer at a time, with a row a system."""
-    overall = {(each.system, each.level, each.measure): each.interval for each in figures if each.dimension == ALL}
+    overall = {
+        (figure.system, figure.level, figure.measure): figure.interval for figure in figures if figure.dimension == ALL
+    }
     for level in (*reversed(evaluation.options.levels), ANSWER, *single_judges(evaluation)):
         measures = _headline(evaluation, level)
-        present = [name for name in measures if any((each, level, name) in overall for each in evaluation.systems)]
+        present = [name for name in measures if any((system, level, name) in overall for system in evaluation.systems)]
         if not present:
             continue
         form = amount_text if level in {Judge.GRADING, Judge.CLAIMS} else interval_text
         amounts = (f"milliseconds {level}", *(_SPENT if level == ANSWER else ()))
-        extra = [name for name in amounts if any((each, COST, name) in overall for each in evaluation.systems)]
+        extra = [name for name in amounts if any((system, COST, name) in overall for system in evaluation.systems)]
         rows = tuple(
             (
                 system,
@@ -102,8 +104,8 @@ def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterat
             )
             for system in evaluation.systems
         )
-        searched = sum(question.searched for question in evaluation.questions)
-        count = len(evaluation.questions) if level == ANSWER else searched
+        searched_count = sum(question.searched for question in evaluation.questions)
+        count = len(evaluation.questions) if level == ANSWER else searched_count
         title = f"Judged: {level}" if level in evaluation.judged else f"{level.title()}s, {count} questions"
         yield TextTable(title, ("mode", *present, *(name.split()[0] for name in extra)), rows)
 
@@ -113,14 +115,14 @@ def group_tables(evaluation: Evaluation, figures: Sequence[Figure], dimensions: 
     answers = [(ANSWER, "correct")] if evaluation.options.answers else []
     for (level, measure), dimension in product(dict.fromkeys([main_measure(evaluation), *answers]), dimensions):
         cells = {
-            (each.group, each.system): each.interval
-            for each in figures
-            if (each.dimension, each.level, each.measure) == (dimension, level, measure)
+            (figure.group, figure.system): figure.interval
+            for figure in figures
+            if (figure.dimension, figure.level, figure.measure) == (dimension, level, measure)
         }
-        counts = {group: max(cells[each].count for each in cells if each[0] == group) for group, _ in cells}
+        counts = {group: max(cells[key].count for key in cells if key[0] == group) for group, _ in cells}
         rows = tuple(
             (group, str(count), *(cell(cells.get((group, system)), interval_text) for system in evaluation.systems))
-            for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+            for group, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         )
         if rows:
             title = f"{level.title()} {measure} by {dimension}"
@@ -132,12 +134,15 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            change_text(each.difference) + ("*" if each.difference.count < FEW else ""),
-            *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
-            f"{each.wins} / {each.losses}",
-            f"{each.visible:.2f}" if math.isfinite(each.visible) else "",
+            change_text(result.difference) + ("*" if result.difference.count < FEW else ""),
+            *(
+                f"{value:.3f}"
+                for value in (result.p_bootstrap, result.p_randomisation, result.p_wilcoxon, result.p_holm)
+            ),
+            f"{result.wins} / {result.losses}",
+            f"{result.visible:.2f}" if math.isfinite(result.visible) else "",
         )
-        for name, each in comparison.comparisons.items()
+        for name, result in comparison.comparisons.items()
     )
     heads = ("measure", "difference", "p bootstrap", "p randomisation", "p Wilcoxon", "p Holm", "better / worse")
     return TextTable(f"{comparison.first} against {comparison.second}", (*heads, "smallest visible"), rows)
@@ -182,11 +187,11 @@ def as_record(
         "figures": [asdict(figure) | asdict(figure.interval) for figure in figures],
         "comparisons": [
             {
-                "first": each.first,
-                "second": each.second,
-                "measures": {k: asdict(v) for k, v in each.comparisons.items()},
+                "first": comparison.first,
+                "second": comparison.second,
+                "measures": {k: asdict(v) for k, v in comparison.comparisons.items()},
             }
-            for each in comparisons
+            for comparison in comparisons
         ],
         "warnings": list(warnings),
         "questions": [
@@ -209,8 +214,8 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
         level: {name: value for name, value in of_level.items() if not math.isnan(value)}
         for level, of_level in result.values.items()
     }
-    found = {level: [place.chunk_id for place in places] for level, places in result.found.items()}
-    record: dict[str, Any] = {"mode": result.mode, "values": values, "found": found}
+    chunk_ids = {level: [place.chunk_id for place in places] for level, places in result.found.items()}
+    record: dict[str, Any] = {"mode": result.mode, "values": values, "found": chunk_ids}
     record["milliseconds"] = result.milliseconds
     if result.reply is not None:
         record["answer"] = {
@@ -233,8 +238,8 @@ def _headline(evaluation: Evaluation, level: Level | str) -> tuple[str, ...]:
     if level in evaluation.judged:
         return evaluation.judged[level]
     measures = evaluation.options.measures
-    asked = (name for name in measures if name not in MEASURES)
-    return tuple(dict.fromkeys((measures[0], *asked, *(name for name in HEADLINE if name in measures))))
+    extra_names = (name for name in measures if name not in MEASURES)
+    return tuple(dict.fromkeys((measures[0], *extra_names, *(name for name in HEADLINE if name in measures))))
 
 
 def cell(interval: Interval | None, form: Callable[[Interval], str]) -> str:
@@ -273,12 +278,12 @@ def report_page(
 
 def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iterator[str]:
     def worst(question: Question) -> float:
-        values = [_score(evaluation.results[each][question.id], level, measure) for each in evaluation.systems]
+        values = [_score(evaluation.results[system][question.id], level, measure) for system in evaluation.systems]
         return min((value for value in values if not math.isnan(value)), default=2.0)
 
-    shown = sorted(evaluation.questions, key=worst)[:QUESTIONS_SHOWN]
-    yield f"<h2>Questions</h2><p>{len(shown)} of {len(evaluation.questions)}, those that fail first</p>"
-    for question in shown:
+    worst_questions = sorted(evaluation.questions, key=worst)[:QUESTIONS_SHOWN]
+    yield f"<h2>Questions</h2><p>{len(worst_questions)} of {len(evaluation.questions)}, those that fail first</p>"
+    for question in worst_questions:
         marks = "".join(
             f" <span class={_CLASSES.get(value, 'dim')}>{_text(system)} {value:.2f}</span>"
             for system in evaluation.systems
@@ -301,7 +306,7 @@ def _score(result: QuestionResult, level: str, measure: str) -> float:
 
 def _expected(evaluation: Evaluation, question: Question) -> str:
     targets = [evaluation.targets[system][question.id] for system in evaluation.systems]
-    missing = {each for target in targets for lost in target.missing.values() for each in lost}
+    missing_evidence = {item for target in targets for group in target.missing.values() for item in group}
     parts = [f"<p class=dim>asked before: {_text(' / '.join(question.history))}</p>"] if question.history else []
     if not question.answerable:
         parts.append("<p>expected: no answer</p>")
@@ -311,7 +316,7 @@ def _expected(evaluation: Evaluation, question: Question) -> str:
         rows += (
             f"<tr><td>{_text(place)}</td><td>{_text(evidence.quote)}</td><td>{'or ' if evidence.alternative else ''}"
         )
-        rows += f"{'<b class=bad>not indexed</b>' if evidence in missing else ''}</td></tr>"
+        rows += f"{'<b class=bad>not indexed</b>' if evidence in missing_evidence else ''}</td></tr>"
     if rows:
         parts.append(f"<div class=wide><table><tr><th>expected</th><th>quote</th><th></th></tr>{rows}</table></div>")
     if question.answer_contains:
@@ -328,16 +333,16 @@ def _places(evaluation: Evaluation, question: Question, level: Level | str) -> s
     places: dict[str, ResultPlace] = {}
     right: set[str] = set()
     for system in evaluation.systems:
-        wanted = evaluation.targets[system][question.id].ids(level)
-        found = evaluation.results[system][question.id].found.get(level, ())
-        for rank, place in enumerate(found[:PLACES_SHOWN], start=1):
+        wanted_ids = evaluation.targets[system][question.id].ids(level)
+        hits = evaluation.results[system][question.id].found.get(level, ())
+        for rank, place in enumerate(hits[:PLACES_SHOWN], start=1):
             key = place.ids(level)[-1]
             places.setdefault(key, place)
             ranks.setdefault(key, {})[system] = rank
-            if not wanted.isdisjoint(place.ids(level)):
+            if not wanted_ids.isdisjoint(place.ids(level)):
                 right.add(key)
     rows = []
-    for key, of_system in sorted(ranks.items(), key=lambda each: (min(each[1].values()), each[0])):
+    for key, of_system in sorted(ranks.items(), key=lambda item: (min(item[1].values()), item[0])):
         style, sign = ("good", "✓ ") if key in right else ("dim", "")
         passage = _text(evaluation.passages[places[key].chunk_id])
         cells = "".join(f"<td>{of_system.get(system, '')}</td>" for system in evaluation.systems)
@@ -356,14 +361,14 @@ def _answers(evaluation: Evaluation, question: Question) -> Iterator[str]:
             continue
         outcome = outcome_of(result.values[ANSWER]) or "not judged"
         style = {"right": "good", "correct": "good", "not judged": "dim"}.get(outcome, "bad")
-        cited = "".join(f"<li>{_text(place.label)}</li>" for place in reply.cited)
+        sources = "".join(f"<li>{_text(place.label)}</li>" for place in reply.cited)
         failure = f"<p class=bad>{_text(reply.failure)}</p>" if reply.failure else ""
         yield f"<details><summary>{_text(system)} answered: <span class={style}>{outcome}</span>"
         yield f" <span class=dim>{_text(result.mode)}</span></summary><p class=text>{_text(reply.text)}</p>"
-        yield f"<ul>{cited}</ul>{failure}"
+        yield f"<ul>{sources}</ul>{failure}"
         for judge, lines in result.reasons.items():
-            said = "".join(f"<li>{_text(line)}</li>" for line in lines)
-            yield f"<details><summary class=dim>judged: {_text(judge)}</summary><ul>{said}</ul></details>"
+            items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+            yield f"<details><summary class=dim>judged: {_text(judge)}</summary><ul>{items}</ul></details>"
         yield "</details>"
 
 
@@ -372,9 +377,9 @@ def _comparison(comparison: ComparedSystems) -> Iterator[str]:
     for name, changes in comparison.changes.items():
         if changes:
             rows = "".join(
-                f'<tr><td><a href="#q-{_text(each.question.id)}">{_text(each.question.text)}</a></td>'
-                f"<td>{each.first:.2f}</td><td>{each.second:.2f}</td></tr>"
-                for each in changes[:QUESTIONS_SHOWN]
+                f'<tr><td><a href="#q-{_text(change.question.id)}">{_text(change.question.text)}</a></td>'
+                f"<td>{change.first:.2f}</td><td>{change.second:.2f}</td></tr>"
+                for change in changes[:QUESTIONS_SHOWN]
             )
             heads = f"<th></th><th>{_text(comparison.first)}</th><th>{_text(comparison.second)}</th>"
             yield f"<details><summary>{_text(name)}: {len(changes)} questions differ</summary>"
@@ -382,7 +387,7 @@ def _comparison(comparison: ComparedSystems) -> Iterator[str]:
 
 
 def _table(table: TextTable) -> str:
-    heads = "".join(f"<th>{_text(each)}</th>" for each in table.columns)
+    heads = "".join(f"<th>{_text(column)}</th>" for column in table.columns)
     rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
     return f"<h3>{_text(table.title)}</h3><div class=wide><table><tr>{heads}</tr>{rows}</table></div>"
 

@@ -164,8 +164,8 @@ class Evaluation:
         They are nan where there is none. Without `questions` they are those of all questions.
         """
         results = self.results[system]
-        chosen = self.questions if questions is None else questions
-        return [results[each.id].values.get(level, {}).get(measure, float("nan")) for each in chosen]
+        selection = self.questions if questions is None else questions
+        return [results[question.id].values.get(level, {}).get(measure, float("nan")) for question in selection]
 
 
 def parse_system(name: str) -> tuple[str, str, int | None]:
@@ -211,7 +211,7 @@ def evaluate(
     results: dict[str, dict[str, QuestionResult]] = {}
     targets: dict[str, dict[str, Target]] = {}
     passages: dict[str, str] = {}
-    done, total = 0, len(systems) * len(questions)
+    done_count, total = 0, len(systems) * len(questions)
     for system in systems:  # what a mode lacks is said before minutes are spent; and what is loaded once is loaded
         if options.levels:
             _search(system, questions[0], Level.PASSAGE, 1)
@@ -220,11 +220,13 @@ def evaluate(
         if key not in by_corpus:
             by_corpus[key] = system.corpus.targets(questions)
         targets[system.name] = by_corpus[key]
-        asked = results[system.name] = {}
+        system_results = results[system.name] = {}
         for question in questions:
-            asked[question.id] = ask_question(system, question, targets[system.name][question.id], options, passages)
-            done += 1
-            progress(done, total)
+            system_results[question.id] = ask_question(
+                system, question, targets[system.name][question.id], options, passages
+            )
+            done_count += 1
+            progress(done_count, total)
     return Evaluation(tuple(questions), options, targets, results, passages)
 
 
@@ -237,13 +239,13 @@ def ask_question(
         QueryError: The mode cannot be searched.
     """
     result = QuestionResult()
-    for level in (each for each in options.levels if question.searched and each in system.levels):
+    for level in (level for level in options.levels if question.searched and level in system.levels):
         began = time.perf_counter()
-        searched = _search(system, question, level, options.depth)
+        response = _search(system, question, level, options.depth)
         result.milliseconds[level] = (time.perf_counter() - began) * 1000
-        result.mode = searched.mode
-        _count(result, searched.trace.calls)
-        result.found[level] = tuple(_place(hit, passages) for hit in searched.hits)
+        result.mode = response.mode
+        _count(result, response.trace.calls)
+        result.found[level] = tuple(_place(hit, passages) for hit in response.hits)
         ranking = [place.ids(level) for place in result.found[level]]
         result.values[level] = measured(options.measures, ranking, target.ways[level])
     if options.answers:
@@ -260,8 +262,8 @@ def ask_question(
         result.mode = answer.mode
         _count(result, answer.trace.calls)
         result.values[ANSWER] = judge_answer(question, answer, target)
-        cited = tuple(_place(source, passages) for source in answer.cited())
-        result.reply = Reply(answer.text, answer.answered, cited, answer.model, answer.failure)
+        sources = tuple(_place(source, passages) for source in answer.cited())
+        result.reply = Reply(answer.text, answer.answered, sources, answer.model, answer.failure)
         result.material = JudgedAnswer.of(answer) if options.judged else None
     return result
 

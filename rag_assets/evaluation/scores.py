@@ -97,13 +97,13 @@ def figures(evaluation: Evaluation) -> list[Figure]:
     labels: list[tuple[str, str, str, str, str]] = []
     columns: list[Sequence[float] | Values] = []
     first = evaluation.targets[evaluation.systems[0]]
-    grouped = {(ALL, ALL): list(range(len(evaluation.questions)))}
+    places_by_group = {(ALL, ALL): list(range(len(evaluation.questions)))}
     for dimension, group_of in GROUPS.items():
         for place, question in enumerate(evaluation.questions):
-            grouped.setdefault((dimension, group_of(question, first[question.id])), []).append(place)
+            places_by_group.setdefault((dimension, group_of(question, first[question.id])), []).append(place)
     for system in evaluation.systems:
-        measures = {each: np.array(evaluation.values(system, *each)) for each in measures_of(evaluation)}
-        for (dimension, group), places in grouped.items():
+        measures = {measure: np.array(evaluation.values(system, *measure)) for measure in measures_of(evaluation)}
+        for (dimension, group), places in places_by_group.items():
             for (level, measure), of_all in measures.items():
                 values = of_all[places]
                 if not np.isnan(values).all():
@@ -121,12 +121,12 @@ def figures(evaluation: Evaluation) -> list[Figure]:
 
 def measures_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Levels and measures that a run holds."""
-    named: list[tuple[str, str]] = [
+    measures: list[tuple[str, str]] = [
         (level.value, name) for level in evaluation.options.levels for name in evaluation.options.measures
     ]
     if evaluation.options.answers:
-        named += [(ANSWER, name) for name in ANSWER_MEASURES]
-    return [*named, *((judge, name) for judge, names in evaluation.judged.items() for name in names)]
+        measures += [(ANSWER, name) for name in ANSWER_MEASURES]
+    return [*measures, *((judge, name) for judge, names in evaluation.judged.items() for name in names)]
 
 
 def compared(evaluation: Evaluation, first: str, second: str, names: Sequence[str]) -> ComparedSystems:
@@ -136,18 +136,20 @@ def compared(evaluation: Evaluation, first: str, second: str, names: Sequence[st
     for name in names:
         level, _, measure = name.partition(" ")
         values = evaluation.values(first, level, measure), evaluation.values(second, level, measure)
-        if not all(math.isnan(one - other) for one, other in zip(*values, strict=True)):
+        if not all(math.isnan(left - right) for left, right in zip(*values, strict=True)):
             families.setdefault(level, {})[name] = values
-            differing = [
-                Change(question, one, other)
-                for question, one, other in zip(evaluation.questions, *values, strict=True)
-                if abs(one - other) > 0  # not where one is nan
+            question_changes = [
+                Change(question, left, right)
+                for question, left, right in zip(evaluation.questions, *values, strict=True)
+                if abs(left - right) > 0  # not where one is nan
             ]
-            changes[name] = tuple(sorted(differing, key=lambda it: (-abs(it.first - it.second), it.question.id)))
+            changes[name] = tuple(
+                sorted(question_changes, key=lambda change: (-abs(change.first - change.second), change.question.id))
+            )
     comparisons = {
-        name: each
+        name: comparison
         for level, pairs in families.items()
-        for name, each in compare(pairs, SEED, _BOUNDS.get(level, 1.0)).items()
+        for name, comparison in compare(pairs, SEED, _BOUNDS.get(level, 1.0)).items()
     }
     return ComparedSystems(first, second, comparisons, changes)
 
@@ -156,30 +158,30 @@ def warnings(evaluation: Evaluation) -> list[str]:
     """What a reader of the figures has to know, in one line each."""
     lines: list[str] = []
     level = evaluation.options.levels[-1] if evaluation.options.levels else None
-    searched = [question for question in evaluation.questions if question.searched]
+    questions = [question for question in evaluation.questions if question.searched]
     for system in evaluation.systems[:1]:
-        for each in evaluation.options.levels:
-            lost = [question.id for question in searched if evaluation.targets[system][question.id].missing[each]]
-            if lost:
+        for unit in evaluation.options.levels:
+            ids = [question.id for question in questions if evaluation.targets[system][question.id].missing[unit]]
+            if ids:
                 lines.append(
-                    f"{len(lost)} of {len(searched)} questions: evidence is not indexed as a {each}, and counts as not "
-                    f"found: {', '.join(lost[:10])}{', …' if len(lost) > 10 else ''}"
+                    f"{len(ids)} of {len(questions)} questions: evidence is not indexed as a {unit}, and counts as not "
+                    f"found: {', '.join(ids[:10])}{', …' if len(ids) > 10 else ''}"
                 )
     measure = "R@5" if "R@5" in evaluation.options.measures else next(iter(evaluation.options.measures), None)
-    if level is not None and measure is not None and len(searched) > 1:
-        lines.extend(_power(evaluation, level, measure, searched))
-    chosen = sum(question.purpose == "choosing" for question in evaluation.questions)
-    if chosen:
+    if level is not None and measure is not None and len(questions) > 1:
+        lines.extend(_power(evaluation, level, measure, questions))
+    count = sum(question.purpose == "choosing" for question in evaluation.questions)
+    if count:
         lines.append(
-            f"{chosen} of {len(evaluation.questions)} questions were used for choosing: measure the choice by others"
+            f"{count} of {len(evaluation.questions)} questions were used for choosing: measure the choice by others"
         )
     drafts = sum(question.draft for question in evaluation.questions)
     if drafts:
         lines.append(f"{drafts} questions are drafts that nobody has accepted")
     for system, results in evaluation.results.items():
-        failed = sum(result.reply is not None and result.reply.failure is not None for result in results.values())
-        if failed:
-            lines.append(f"{system}: the language model failed on {failed} questions; passages were quoted instead")
+        failures = sum(result.reply is not None and result.reply.failure is not None for result in results.values())
+        if failures:
+            lines.append(f"{system}: the language model failed on {failures} questions; passages were quoted instead")
         if calls := sum(result.failed_calls for result in results.values()):
             lines.append(f"{system}: {calls} calls of the language model gave no answer; it was done without")
     return lines
@@ -188,18 +190,18 @@ def warnings(evaluation: Evaluation) -> list[str]:
 def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequence[Question]) -> list[str]:
     """How small a difference between systems the set shows, by the spread of differences that is there."""
     values = np.array([evaluation.values(system, level, measure, questions) for system in evaluation.systems])
-    differences = [values[0] - other for other in values[1:]]
-    spreads = [stdev(each.tolist()) for each in differences if np.ptp(each) > 0]
+    differences = [values[0] - column for column in values[1:]]
+    spreads = [stdev(difference.tolist()) for difference in differences if np.ptp(difference) > 0]
     # two systems that have nothing to do with each other differ by the spread of both
     spread = max(spreads) if spreads else math.sqrt(2) * stdev(values[0].tolist())
     if not spread:
-        missed = unseen_share(len(questions))
-        same = f"{level} {measure} is the same on all of {len(questions)} questions"
-        return [f"the set is small: {same}, which leaves room for {missed:.0%} of others where it is not"]
-    visible, needed = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
+        missed_share = unseen_share(len(questions))
+        statement = f"{level} {measure} is the same on all of {len(questions)} questions"
+        return [f"the set is small: {statement}, which leaves room for {missed_share:.0%} of others where it is not"]
+    visible, needed_count = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
     line = (
         f"{len(questions)} questions show differences of {visible:.2f} or more in {level} {measure}; "
-        f"{SMALL_DIFFERENCE} needs about {needed:,}"
+        f"{SMALL_DIFFERENCE} needs about {needed_count:,}"
     )
     return [f"the set is small: {line}"] if visible > COARSE or len(questions) < FEW else [line]
 

@@ -107,13 +107,13 @@ def bootstrap_intervals(
 
     Source: B. Efron and R. Tibshirani, An introduction to the bootstrap, 1993, chapter 13.
     """
-    cleaned = [_without_nan(values) for values in columns]
+    clean_columns = [_without_nan(values) for values in columns]
     intervals: dict[int, Interval] = {}
-    for length in {len(values) for values in cleaned}:
-        same = [index for index, values in enumerate(cleaned) if len(values) == length]
-        means = _resampled_means(np.stack([cleaned[index] for index in same], axis=1), resamples, seed)
-        for index, of_column in zip(same, means.T, strict=True):
-            intervals[index] = _interval(cleaned[index], of_column, 0.0, bounds[index] if bounds else 1.0)
+    for length in {len(values) for values in clean_columns}:
+        indexes = [index for index, values in enumerate(clean_columns) if len(values) == length]
+        means = _resampled_means(np.stack([clean_columns[index] for index in indexes], axis=1), resamples, seed)
+        for index, of_column in zip(indexes, means.T, strict=True):
+            intervals[index] = _interval(clean_columns[index], of_column, 0.0, bounds[index] if bounds else 1.0)
     return [intervals[index] for index in range(len(columns))]
 
 
@@ -201,7 +201,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics, 1979.
     """
     highest, adjusted = 0.0, [0.0] * len(p_values)
-    for tests_before, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+    for tests_before, index in enumerate(sorted(range(len(p_values)), key=lambda position: p_values[position])):
         highest = max(highest, min(1.0, (len(p_values) - tests_before) * p_values[index]))
         adjusted[index] = highest
     return adjusted
@@ -238,9 +238,9 @@ def visible_change(differences: Values, bound: float = 1.0) -> float:
         bound: The largest possible difference of a question; infinite where there is none.
     """
     spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    lost = min(bound, bound * _LOST_SEEN / len(differences))
+    lost_share = min(bound, bound * _LOST_SEEN / len(differences))
     by_spread = visible_difference(len(differences), spread)
-    return max(lost, by_spread) if math.isfinite(bound) or not spread else by_spread
+    return max(lost_share, by_spread) if math.isfinite(bound) or not spread else by_spread
 
 
 def is_worse(difference: Interval, differences: Sequence[float]) -> bool:
@@ -289,11 +289,11 @@ def compare(
 def _interval(values: Values, means: Values, least: float, most: float, labels: Labels | None = None) -> Interval:
     """Interval of the mean of values between two bounds, by the means of their resamples."""
     mean, count = float(values.mean()), len(values)
-    drawn = count if labels is None else int(labels.max()) + 1
+    draw_count = count if labels is None else int(labels.max()) + 1
     if math.isfinite(most) and float(np.ptp(means)) <= _SAME:
-        missed = unseen_share(drawn)
-        return Interval(mean, mean - missed * (mean - least), mean + missed * (most - mean), count)
-    tail = _expanded_tail(drawn)
+        missed_share = unseen_share(draw_count)
+        return Interval(mean, mean - missed_share * (mean - least), mean + missed_share * (most - mean), count)
+    tail = _expanded_tail(draw_count)
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(mean, float(low), float(high), count)
 
@@ -363,7 +363,7 @@ def _resampled_means(values: Values, resamples: int, seed: int, labels: Labels |
     means = []
     for start in range(0, resamples, block):
         size = min(block, resamples - start)
-        drawn = random.integers(0, length, (size, length)) + np.arange(size)[:, None] * length
-        counts = np.bincount(drawn.ravel(), minlength=size * length).reshape(size, length)
+        draws = random.integers(0, length, (size, length)) + np.arange(size)[:, None] * length
+        counts = np.bincount(draws.ravel(), minlength=size * length).reshape(size, length)
         means.append(counts @ values / (counts @ sizes)[:, None])
     return np.concatenate(means)

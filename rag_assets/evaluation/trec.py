@@ -43,7 +43,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> list[Path]:
     files = []
     for level in evaluation.options.levels:
         for system in evaluation.systems:
-            stem = "".join(each if each.isalnum() or each in "_+,-" else "-" for each in system)
+            stem = "".join(character if character.isalnum() or character in "_+,-" else "-" for character in system)
             run, qrels = folder / f"{level}.{stem}.run", folder / f"{level}.{stem}.qrels"
             with run.open("w", encoding="utf-8") as out:
                 for question, results in evaluation.results[system].items():
@@ -79,9 +79,9 @@ def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> No
             for row in batch.to_pylist():
                 record = {"_id": one_line(row["chunk_id"]), "title": titles[row["document_id"]], "text": row["text"]}
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
-    judged = list(_judgements(evaluation, evaluation.systems[0], Level.PASSAGE))
+    judgements = list(_judgements(evaluation, evaluation.systems[0], Level.PASSAGE))
     of_question: dict[str, dict[str, int]] = {}
-    for query, key, grade in judged:
+    for query, key, grade in judgements:
         of_question.setdefault(query, {})[one_line(key)] = grade
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
         for question in evaluation.questions:
@@ -91,7 +91,7 @@ def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> No
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as out:
         out.write("query-id\tcorpus-id\tscore\n")
-        for query, key, grade in judged:
+        for query, key, grade in judgements:
             out.write(f"{one_line(query)}\t{one_line(key)}\t{grade}\n")
 
 

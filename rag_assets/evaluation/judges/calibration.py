@@ -135,30 +135,30 @@ def check_judge(
         ModelError: The model as a whole cannot be used.
     """
     labels = [_labels(judge, pair) for pair in pairs]
-    labelled = [(pair, names) for pair, names in zip(pairs, labels, strict=True) if names]
+    named_pairs = [(pair, names) for pair, names in zip(pairs, labels, strict=True) if names]
     if judge is Judge.PREFERENCE:
-        return _check_preference(model, labelled, progress)
-    answers = [answer for pair, _ in labelled for answer in pair.judged()]
+        return _check_preference(model, named_pairs, progress)
+    answers = [answer for pair, _ in named_pairs for answer in pair.judged()]
     first, second = (SINGLE_JUDGES[judge](model, answers, progress, seed) for seed in _SEEDS)
     tolerance = _SAME_GRADE if judge is Judge.GRADING else 0
-    same = [
+    matches = [
         float(abs(difference) <= tolerance)
         for once, again in zip(first, second, strict=True)
         for name, value in once.values.items()
         if name in _CHECKED[judge] and not math.isnan(difference := value - again.values.get(name, math.nan))
     ]
-    agreed = []
-    for place, (_, names) in enumerate(labelled):
-        one, other = first[2 * place].values, first[2 * place + 1].values
+    agreements = []
+    for place, (_, names) in enumerate(named_pairs):
+        left, right = first[2 * place].values, first[2 * place + 1].values
         for name, label in names.items():
-            if not math.isnan(difference := one.get(name, math.nan) - other.get(name, math.nan)):
+            if not math.isnan(difference := left.get(name, math.nan) - right.get(name, math.nan)):
                 if isinstance(label, tuple):
-                    agreed += [float(one[name] == label[0]), float(other[name] == label[1])]
+                    agreements += [float(left[name] == label[0]), float(right[name] == label[1])]
                 else:
                     winner = 0 if abs(difference) <= tolerance else 1 if difference > 0 else 2
-                    agreed.append(float(winner == label))
+                    agreements.append(float(winner == label))
     missing = Counter(cause for judgement in (*first, *second) for cause in judgement.missing)
-    return JudgeCheck(judge, _mean_interval(agreed), None, _mean_interval(same), dict(missing))
+    return JudgeCheck(judge, _mean_interval(agreements), None, _mean_interval(matches), dict(missing))
 
 
 def _labels(judge: Judge, pair: LabelledPair) -> dict[str, Label]:
@@ -175,19 +175,19 @@ def _labels(judge: Judge, pair: LabelledPair) -> dict[str, Label]:
 
 
 def _check_preference(
-    model: LanguageModel, labelled: Sequence[tuple[LabelledPair, Mapping[str, Label]]], progress: Progress
+    model: LanguageModel, named_pairs: Sequence[tuple[LabelledPair, Mapping[str, Label]]], progress: Progress
 ) -> JudgeCheck:
-    pairs = [AnswerPair(*pair.judged(), tuple(names)) for pair, names in labelled]
+    pairs = [AnswerPair(*pair.judged(), tuple(names)) for pair, names in named_pairs]
     preferences = judge_preferences(model, pairs, _TWICE, progress)
-    agreed = [
+    agreements = [
         float(preference.majority(name) == label)
-        for preference, (_, names) in zip(preferences, labelled, strict=True)
+        for preference, (_, names) in zip(preferences, named_pairs, strict=True)
         for name, label in names.items()
         if not math.isnan(preference.points(name))
     ]
     missing = Counter(cause for preference in preferences for cause in preference.missing)
     shown_first, consistency = order_and_repetition(preferences)
-    return JudgeCheck(Judge.PREFERENCE, _mean_interval(agreed), shown_first, consistency, dict(missing))
+    return JudgeCheck(Judge.PREFERENCE, _mean_interval(agreements), shown_first, consistency, dict(missing))
 
 
 def order_and_repetition(preferences: Sequence[Preference]) -> tuple[Interval | None, Interval | None]:

@@ -105,8 +105,13 @@ class JudgedAnswer:
         """An answer of a knowledge base."""
         places = {source.number: place for place, source in enumerate(answer.sources)}
         sentences = tuple(
-            CitedSentence(each.text, tuple(sorted({places[it.number] for it in each.citations if it.number in places})))
-            for each in answer.sentences
+            CitedSentence(
+                sentence.text,
+                tuple(
+                    sorted({places[citation.number] for citation in sentence.citations if citation.number in places})
+                ),
+            )
+            for sentence in answer.sentences
         )
         passages = tuple(source.text for source in answer.sources)
         return cls(answer.question, answer.text, answer.answered, passages, sentences)
@@ -193,17 +198,17 @@ class Preference:
         for verdict in self.verdicts:
             points = POINTS[verdict.winner]
             orders[verdict.criterion, verdict.repetition].append(POINTS[1] - points if verdict.swapped else points)
-        return _mean([points for both in orders.values() if len(both) == 2 for points in both])
+        return _mean([points for pair in orders.values() if len(pair) == 2 for points in pair])
 
     def consistency(self) -> float:
         """Chance that two repetitions of the same question in the same order name the same winner; nan for none."""
-        repeated: dict[tuple[str, bool], list[int]] = defaultdict(list)
+        winners_by_order: dict[tuple[str, bool], list[int]] = defaultdict(list)
         for verdict in self.verdicts:
-            repeated[verdict.criterion, verdict.swapped].append(verdict.winner)
+            winners_by_order[verdict.criterion, verdict.swapped].append(verdict.winner)
         return _mean(
             [
                 sum(count * (count - 1) for count in Counter(winners).values()) / (len(winners) * (len(winners) - 1))
-                for winners in repeated.values()
+                for winners in winners_by_order.values()
                 if len(winners) > 1
             ]
         )
@@ -295,24 +300,24 @@ def judge_faithfulness(
     room = _faithfulness_room(model)
     calls = [(place, group) for place, answer in enumerate(answers) for group in _groups(answer, room)]
     requests = [faithfulness_request(model, answers[place], group, seed) for place, group in calls]
-    supported: list[list[float]] = [[] for _ in answers]
+    support: list[list[float]] = [[] for _ in answers]
     reasons: list[list[str]] = [[] for _ in answers]
     missing: list[list[str]] = [[] for _ in answers]
     for (place, group), completion in zip(calls, _completions(model, requests, progress), strict=True):
         items = _value_of(completion).get("sentences")
-        listed = items if isinstance(items, list) else []
-        verdicts = {item["sentence"]: item for item in listed if isinstance(item, dict)}
+        verdict_items = items if isinstance(items, list) else []
+        verdicts = {item["sentence"]: item for item in verdict_items if isinstance(item, dict)}
         for number, sentence in enumerate(group, start=1):
             if (verdict := verdicts.get(number)) is None:
                 missing[place].extend(_missing(completion) or ("left out",))
                 continue
-            supported[place].append(float(bool(verdict["supported"])))
+            support[place].append(float(bool(verdict["supported"])))
             follows = "supported" if verdict["supported"] else "not supported"
             reasons[place].append(f"{follows}: {sentence.text} ({one_line(verdict['reason'])})")
     judgements = []
     for place, answer in enumerate(answers):
         cited = _mean([float(bool(sentence.cited)) for sentence in answer.sentences if answer.answered])
-        values = {"faithful": _mean(supported[place]), "cited": cited}
+        values = {"faithful": _mean(support[place]), "cited": cited}
         judgements.append(Judgement(values, tuple(reasons[place]), tuple(missing[place])))
     return judgements
 
@@ -343,7 +348,7 @@ def judge_preferences(
     3.3 and appendix G: 100 points to the winner, 50 for a tie, 0 to the loser, mean over five repetitions. Here each
     repetition shows both orders, so that a judge who prefers what stands first prefers neither.
     """
-    shown = [
+    trials = [
         (place, criterion, repetition, swapped)
         for place, pair in enumerate(pairs)
         if not pair.is_same
@@ -353,17 +358,17 @@ def judge_preferences(
     ]
     requests = [
         preference_request(model, pairs[place], criterion, repetition, swapped=swapped)
-        for place, criterion, repetition, swapped in shown
+        for place, criterion, repetition, swapped in trials
     ]
     verdicts: dict[int, list[Verdict]] = defaultdict(list)
     missing: dict[int, list[str]] = defaultdict(list)
     completions = _completions(model, requests, progress)
-    for (place, criterion, repetition, swapped), completion in zip(shown, completions, strict=True):
+    for (place, criterion, repetition, swapped), completion in zip(trials, completions, strict=True):
         value = _value_of(completion)
         missing[place].extend(_missing(completion))
         if isinstance(winner := value.get("winner"), int):
-            named = 3 - winner if swapped and winner else winner
-            verdicts[place].append(Verdict(criterion, repetition, swapped, named, one_line(value["reason"])))
+            actual_winner = 3 - winner if swapped and winner else winner
+            verdicts[place].append(Verdict(criterion, repetition, swapped, actual_winner, one_line(value["reason"])))
     return [Preference(pair, tuple(verdicts[place]), tuple(missing[place])) for place, pair in enumerate(pairs)]
 
 
@@ -397,8 +402,8 @@ def faithfulness_request(
         f"{''.join(f'[{place + 1}]' for place in sentence.cited)}"
         for number, sentence in enumerate(sentences, start=1)
     )
-    cited = [answer.passages[place] for place in places]
-    passages = _numbered(cited, [place + 1 for place in places], _faithfulness_room(model))
+    cited_texts = [answer.passages[place] for place in places]
+    passages = _numbered(cited_texts, [place + 1 for place in places], _faithfulness_room(model))
     number: JsonValue = {"type": "integer", "minimum": 1}
     item = object_schema({"sentence": number, "reason": _REASON, "supported": {"type": "boolean"}})
     properties: dict[str, JsonValue] = {"sentences": {"type": "array", "maxItems": len(sentences), "items": item}}
@@ -433,8 +438,8 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> float:
         places[word] |= 1 << place
     row = whole = (1 << len(first)) - 1
     for word in second:
-        matched = row & places.get(word, 0)
-        row = (row + matched | row - matched) & whole
+        matches = row & places.get(word, 0)
+        row = (row + matches | row - matches) & whole
     return 2 * (len(first) - row.bit_count()) / (len(first) + len(second))
 
 
@@ -445,7 +450,7 @@ def cluster_counts(claims: Sequence[str], thresholds: Sequence[float] = THRESHOL
     from scipy.cluster.hierarchy import fcluster, linkage
 
     words = [search_terms(claim).split() for claim in claims]
-    distances = [1 - rouge_l(one, other) for place, one in enumerate(words) for other in words[place + 1 :]]
+    distances = [1 - rouge_l(left, right) for place, left in enumerate(words) for right in words[place + 1 :]]
     tree = linkage(np.array(distances), "complete")
     return {threshold: int(fcluster(tree, threshold, "distance").max()) for threshold in thresholds}
 
@@ -463,17 +468,17 @@ def _faithfulness_room(model: LanguageModel) -> int:
 def _groups(answer: JudgedAnswer, room: int) -> Iterator[list[CitedSentence]]:
     """Sentences that cite something, as many together as one call reads with what they cite."""
     group: list[CitedSentence] = []
-    read: set[int] = set()
+    group_places: set[int] = set()
     for sentence in answer.sentences if answer.answered else ():
         if not sentence.cited:
             continue
-        cited = {*read, *sentence.cited}
-        tokens = sum(estimate_tokens(answer.passages[place]) for place in cited)
+        new_places = {*group_places, *sentence.cited}
+        tokens = sum(estimate_tokens(answer.passages[place]) for place in new_places)
         if group and (len(group) == _SENTENCES or tokens > room):
             yield group
-            group, cited = [], set(sentence.cited)
+            group, new_places = [], set(sentence.cited)
         group.append(sentence)
-        read = cited
+        group_places = new_places
     if group:
         yield group
 
@@ -490,10 +495,10 @@ def _request(
     """A call of a judge."""
     prompt = load_prompt(step, prompt_language(question))
     texts = {name: fenced(text, name) for name, text in parts.items()}
-    asked = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}
+    substitutions = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}
     return Request(
         prompt.prefix.substitute(reason_chars=str(REASON_CHARS)),
-        (Message("user", prompt.question.substitute(asked)),),
+        (Message("user", prompt.question.substitute(substitutions)),),
         max_tokens,
         Tag(ASSET, step),
         schema=json.dumps(object_schema(properties), ensure_ascii=False),
@@ -501,22 +506,22 @@ def _request(
     )
 
 
-def _tokens(model: LanguageModel, wanted: int) -> tuple[int, int]:
+def _tokens(model: LanguageModel, needed_tokens: int) -> tuple[int, int]:
     """Tokens of a judgement, as far as the model writes so many, and those of texts to judge that one call takes."""
-    written = max(1, min(wanted, model.output_tokens, model.context_tokens // 2))
-    return written, max(_LEAST_TOKENS, min(_READ_TOKENS, model.context_tokens - written - _PROMPT_TOKENS))
+    written_tokens = max(1, min(needed_tokens, model.output_tokens, model.context_tokens // 2))
+    return written_tokens, max(_LEAST_TOKENS, min(_READ_TOKENS, model.context_tokens - written_tokens - _PROMPT_TOKENS))
 
 
 def _numbered(texts: Sequence[str], numbers: Sequence[int], tokens: int) -> str:
     """Texts under their numbers, as far as they fit; the last that fits in part is cut."""
-    shown: list[str] = []
+    parts: list[str] = []
     for number, text in zip(numbers, texts, strict=True):
-        if tokens < _LEAST_TOKENS // 4 and shown:
+        if tokens < _LEAST_TOKENS // 4 and parts:
             break
         part = f"[{number}]\n{cut_to_tokens(text, max(_LEAST_TOKENS // 4, tokens))}"
         tokens -= estimate_tokens(part)
-        shown.append(part)
-    return "\n\n".join(shown)
+        parts.append(part)
+    return "\n\n".join(parts)
 
 
 def _completions(model: LanguageModel, requests: Sequence[Request], progress: Progress) -> list[Completion]:

@@ -113,32 +113,32 @@ def judge_evaluation(
     if Judge.PREFERENCE in options.judges and all(system == options.base for system in evaluation.systems):
         raise QueryError(f"preference compares answers of two modes: there is only {options.base}")
     checks = tuple(check_judge(model, judge, options.labelled, phase(f"checking {judge}")) for judge in options.judges)
-    given = {
+    all_answers = {
         (system, question.id): material
         for system in evaluation.systems
         for question in evaluation.questions
         if (material := evaluation.results[system][question.id].material) is not None
     }
     answerable = {question.id for question in evaluation.questions if question.answerable}
-    expected = {key: answer for key, answer in given.items() if key[1] in answerable}
-    answered = {key: answer for key, answer in given.items() if answer.answered}
+    expected_answers = {key: answer for key, answer in all_answers.items() if key[1] in answerable}
+    actual_answers = {key: answer for key, answer in all_answers.items() if answer.answered}
     answers: dict[Judge, Mapping[tuple[str, str], Judgement]] = {}
     preferences: dict[tuple[str, str], Preference] = {}
     for judge in options.judges:
         progress = phase(f"judging {judge}")
         if judge is Judge.PREFERENCE:
             pairs = {
-                (system, question): AnswerPair(answer, expected[options.base, question])
-                for (system, question), answer in expected.items()
+                (system, question): AnswerPair(answer, expected_answers[options.base, question])
+                for (system, question), answer in expected_answers.items()
                 if system != options.base
             }
-            compared = judge_preferences(model, [*pairs.values()], options.repetitions, progress)
-            preferences = dict(zip(pairs, compared, strict=True))
+            pair_preferences = judge_preferences(model, [*pairs.values()], options.repetitions, progress)
+            preferences = dict(zip(pairs, pair_preferences, strict=True))
             answers[judge] = {key: preference.judgement() for key, preference in preferences.items()}
         else:
-            asked = answered if judge is Judge.FAITHFULNESS else expected
-            judgements = SINGLE_JUDGES[judge](model, [*asked.values()], progress, None)
-            answers[judge] = dict(zip(asked, judgements, strict=True))
+            judged_answers = actual_answers if judge is Judge.FAITHFULNESS else expected_answers
+            judgements = SINGLE_JUDGES[judge](model, [*judged_answers.values()], progress, None)
+            answers[judge] = dict(zip(judged_answers, judgements, strict=True))
     return Judgements(model.name, options, checks, answers, preferences)
 
 
@@ -191,15 +191,15 @@ def claims_agreement(judgements: Judgements) -> dict[tuple[str, str], list[float
         By criterion and what is counted, as in `claims` or `clusters 0.5`; empty where not both judges were asked.
     """
     claims = judgements.answers.get(Judge.CLAIMS, {})
-    same: dict[tuple[str, str], list[float]] = defaultdict(list)
+    agreements: dict[tuple[str, str], list[float]] = defaultdict(list)
     for (system, question), preference in judgements.preferences.items() if claims else ():
         first, second = claims[system, question].values, claims[judgements.options.base, question].values
         for measure in MEASURES[Judge.CLAIMS] if first and second else ():
             criterion = "comprehensiveness" if measure == "claims" else "diversity"
             winner = preference.majority(criterion)
             if winner and first[measure] != second[measure]:
-                same[criterion, measure].append(float((winner == 1) == (first[measure] > second[measure])))
-    return same
+                agreements[criterion, measure].append(float((winner == 1) == (first[measure] > second[measure])))
+    return agreements
 
 
 def judge_tables(judgements: Judgements) -> Iterator[TextTable]:
@@ -215,9 +215,9 @@ def judge_tables(judgements: Judgements) -> Iterator[TextTable]:
             for row in rows
         )
         yield TextTable(f"Preferred to {judgements.options.base}", columns, cells)
-    if same := claims_agreement(judgements):
+    if agreements := claims_agreement(judgements):
         pairs = tuple(
-            (*key, interval_text(bootstrap_interval(values)), str(len(values))) for key, values in same.items()
+            (*key, interval_text(bootstrap_interval(values)), str(len(values))) for key, values in agreements.items()
         )
         yield TextTable("Claims prefer what the judge prefers", ("criterion", "counted", "share", "pairs"), pairs)
     heads = ("judge", "agrees with labels", "points of what it is shown first", "says the same again", "missing")
@@ -276,8 +276,8 @@ def judge_record(judgements: Judgements) -> dict[str, Any]:
         "checks": [{"name": name, **asdict(check)} for name, check in _checks(judgements)],
         "preferences": [asdict(figure) for figure in preference_figures(judgements)],
         "claims_agreement": [
-            {"criterion": criterion, "counted": counted, "share": asdict(bootstrap_interval(values))}
-            for (criterion, counted), values in claims_agreement(judgements).items()
+            {"criterion": criterion, "counted": measure, "share": asdict(bootstrap_interval(values))}
+            for (criterion, measure), values in claims_agreement(judgements).items()
         ],
     }
 
