@@ -86,19 +86,19 @@ class _Look:
     @property
     def is_worse(self) -> bool:
         """Whether it is worse beyond the interval."""
-        return any(each.difference.high < 0 for each in self.proofs)
+        return any(proof.difference.high < 0 for proof in self.proofs)
 
     def __str__(self) -> str:
-        changes = ", ".join(f"{each.measure} {change_text(each.difference)}" for each in self.proofs)
+        changes = ", ".join(f"{proof.measure} {change_text(proof.difference)}" for proof in self.proofs)
         if _are_enough(self.unseen, self.groups):
             return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
-        on, needed = f"on {counted(self.groups, 'document')}", f"{FEW} on {LEAST_GROUPS} are needed"
+        on, need = f"on {counted(self.groups, 'document')}", f"{FEW} on {LEAST_GROUPS} are needed"
         if not self.proofs:
-            return f"{_TOO_FEW}: {self.unseen} that it was not learned from, {on}; {needed}"
-        count = max(each.difference.count for each in self.proofs)
+            return f"{_TOO_FEW}: {self.unseen} that it was not learned from, {on}; {need}"
+        count = max(proof.difference.count for proof in self.proofs)
         if not self.is_worse:
             unseen = f"{self.unseen} of which it was not learned from, {on}"
-            return f"no worse on {counted(count, 'question')}, {unseen}: too few to tell more; {needed}"
+            return f"no worse on {counted(count, 'question')}, {unseen}: too few to tell more; {need}"
         return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
 
 
@@ -130,12 +130,12 @@ def bring_into_force(
     def look(version: "Snapshot") -> str:
         before = f"the rows of version {version.number} are others than those that it was proved on"
         try:
-            asked = _accepted(home, questions)
+            proof_questions = _accepted(home, questions)
         except QueryError as error:
             return f"{before}, and there are no questions to look again: {error}"
-        checked, note = without_worse(home, version, asked, (name,), stores=False)
-        is_told = not any(each in note for each in (_UNTOLD, _TOO_FEW))
-        return "" if checked == version and is_told else f"{before}: {note}"
+        best_version, note = without_worse(home, version, proof_questions, (name,), stores=False)
+        is_told = not any(phrase in note for phrase in (_UNTOLD, _TOO_FEW))
+        return "" if best_version == version and is_told else f"{before}: {note}"
 
     def usable(version: "Snapshot") -> str:
         problem = learning_problems(home, version, (name,)).get(name)
@@ -228,28 +228,32 @@ def without_worse(
     return candidate, "; ".join(filter(None, notes))
 
 
-def _look(basis: Basis | None, asked: Asked, proved: Sequence[Callable[[Sequence[int]], Proof]]) -> _Look:
+def _look(basis: Basis | None, question_documents: Asked, provers: Sequence[Callable[[Sequence[int]], Proof]]) -> _Look:
     """What is reached on questions that were not learned from; on all where these are too few.
 
     Args:
         basis: What was learned from; None where that is not known.
-        asked: The questions.
-        proved: For each level, the proof by questions at some positions.
+        question_documents: The questions.
+        provers: For each level, the proof by questions at some positions.
     """
     from rag_assets.training.pairs import document_groups
 
-    groups = document_groups([documents for _, documents in asked])
+    groups = document_groups([documents for _, documents in question_documents])
 
-    def measured(positions: Sequence[int]) -> tuple[tuple[Proof, ...], int, int]:
-        proofs = _proofs(positions, proved)
-        return proofs, max((each.difference.count for each in proofs), default=0), len({groups[at] for at in positions})
+    def proofs_at(positions: Sequence[int]) -> tuple[tuple[Proof, ...], int, int]:
+        proofs = _proofs(positions, provers)
+        return (
+            proofs,
+            max((proof.difference.count for proof in proofs), default=0),
+            len({groups[at] for at in positions}),
+        )
 
-    proofs, count, of = measured(
-        [] if basis is None else [at for at, each in enumerate(asked) if not basis.knows(*each)]
+    proofs, count, of = proofs_at(
+        [] if basis is None else [at for at, question in enumerate(question_documents) if not basis.knows(*question)]
     )
     if not _are_enough(count, of):
-        proofs, *all_asked = measured(range(len(asked)))
-        proofs = proofs if _are_enough(*all_asked) else ()
+        proofs, *counts = proofs_at(range(len(question_documents)))
+        proofs = proofs if _are_enough(*counts) else ()
     return _Look(proofs, count, of)
 
 
@@ -258,12 +262,12 @@ def _are_enough(questions: int, groups: int) -> bool:
     return questions >= FEW and groups >= LEAST_GROUPS
 
 
-def _proofs(positions: Sequence[int], proved: Sequence[Callable[[Sequence[int]], Proof]]) -> tuple[Proof, ...]:
-    found = []
-    for each in proved:
+def _proofs(positions: Sequence[int], provers: Sequence[Callable[[Sequence[int]], Proof]]) -> tuple[Proof, ...]:
+    proofs = []
+    for prover in provers:
         with suppress(QueryError):  # nothing was judged at that level
-            found.append(each(positions))
-    return tuple(found)
+            proofs.append(prover(positions))
+    return tuple(proofs)
 
 
 def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tuple[str, list[_Look]]:
@@ -275,9 +279,9 @@ def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tupl
     """
     looks = []
     for place in reversed(places):
-        if (found := look(place)) is not None:
-            looks.append(found)
-            if not found.is_worse:
+        if (result := look(place)) is not None:
+            looks.append(result)
+            if not result.is_worse:
                 return place, looks
     return "", looks
 
@@ -291,9 +295,9 @@ def _places_not_worse(
     if place == places[-1]:
         return snapshot, f"{name}: {looks[0]}"
     then = f"; {place} is in force again" if place else "; it is out of force"
-    remaining = places[: places.index(place) + 1] if place else ()
+    usable_places = places[: places.index(place) + 1] if place else ()
     note = f"{name} is worse than doing without: {looks[0]}{then if stores else ''}"
-    return having(snapshot, name, remaining), note
+    return having(snapshot, name, usable_places), note
 
 
 def _judged(
@@ -317,30 +321,30 @@ def _weights_not_worse(home: "Home", snapshot: "Snapshot", plain: "Plain", *, st
     ranking, _ = usable_ranking(home, snapshot)
     if ranking.weights == SHIPPED:
         return snapshot, ""
-    places, learned = snapshot.learned[WEIGHTS_ASSET], _learned_weights(home, snapshot)
+    places, weights_by_place = snapshot.learned[WEIGHTS_ASSET], _learned_weights(home, snapshot)
     judged = plain()
-    asked = [(each.id, each.documents) for each in judged]
+    question_documents = [(question.id, question.documents) for question in judged]
 
     def look(level: "Level", place: str) -> _Look | None:
-        if place not in learned:
+        if place not in weights_by_place:
             return None
-        shipped, own = SHIPPED[LEVELS[level]], learned[place][LEVELS[level]]
+        shipped_weights, own = SHIPPED[LEVELS[level]], weights_by_place[place][LEVELS[level]]
 
-        def proved(positions: Sequence[int]) -> Proof:
-            some = [judged[at] for at in positions]
-            return proof_of(some, level, [shipped] * len(some), some, [own] * len(some))
+        def prover(positions: Sequence[int]) -> Proof:
+            sample = [judged[at] for at in positions]
+            return proof_of(sample, level, [shipped_weights] * len(sample), sample, [own] * len(sample))
 
-        return _look(basis_of(home.path, place), asked, [proved])
+        return _look(basis_of(home.path, place), question_documents, [prover])
 
-    chosen: dict[str, Scorer] = dict(SHIPPED)
-    used, worse, notes = [], [], []
+    scorers: dict[str, Scorer] = dict(SHIPPED)
+    used_places, worse, notes = [], [], []
     for level, granularity in LEVELS.items():
         if ranking.weights[granularity] == SHIPPED[granularity]:
             continue
         place, looks = _holding(places, partial(look, level))
         if place:
-            chosen[granularity] = learned[place][granularity]
-            used.append(place)
+            scorers[granularity] = weights_by_place[place][granularity]
+            used_places.append(place)
         if place == places[-1]:
             notes.append(f"for {level}s {looks[0]}")
         else:
@@ -349,43 +353,43 @@ def _weights_not_worse(home: "Home", snapshot: "Snapshot", plain: "Plain", *, st
             notes.append(f"for {level}s worse than those shipped, {looks[0]}{now}")
     note = f"{WEIGHTS_ASSET}: {', '.join(notes)}"
     if worse:
-        found = replace(worse[0].proofs[0], is_better=False, reason="; ".join(notes))
-        places = _places(home, snapshot, chosen, used, learned, found) if stores else ()
+        proof = replace(worse[0].proofs[0], is_better=False, reason="; ".join(notes))
+        places = _places(home, snapshot, scorers, used_places, weights_by_place, proof) if stores else ()
         snapshot = having(snapshot, WEIGHTS_ASSET, places)
     return snapshot, note
 
 
 def _learned_weights(home: "Home", snapshot: "Snapshot") -> dict[str, Mapping[str, Scorer]]:
     """Weights of all places of a version that can be read."""
-    learned: dict[str, Mapping[str, Scorer]] = {}
+    weights_by_place: dict[str, Mapping[str, Scorer]] = {}
     for place in snapshot.learned[WEIGHTS_ASSET]:
         with suppress(ModelError, StoreError):
-            learned[place] = read_ranking(whole(home.path, place), None, "", reranker_name(home)).weights
-    return learned
+            weights_by_place[place] = read_ranking(whole(home.path, place), None, "", reranker_name(home)).weights
+    return weights_by_place
 
 
 def _places(
     home: "Home",
     snapshot: "Snapshot",
-    chosen: Mapping[str, Scorer],
-    used: Sequence[str],
-    learned: Mapping[str, Mapping[str, Scorer]],
-    found: Proof,
+    scorers: Mapping[str, Scorer],
+    used_places: Sequence[str],
+    weights_by_place: Mapping[str, Mapping[str, Scorer]],
+    proof: Proof,
 ) -> Sequence[str]:
     """Places of what was adopted, the last with these weights; they are stored where no place before holds the same."""
     *before, last = snapshot.learned[WEIGHTS_ASSET]
-    if chosen == SHIPPED:
+    if scorers == SHIPPED:
         return ()
-    if same := [at for at, place in enumerate(before, start=1) if learned.get(place) == chosen]:
-        return before[: same[-1]]
-    while before and before[-1] not in used:
+    if positions := [at for at, place in enumerate(before, start=1) if weights_by_place.get(place) == scorers]:
+        return before[: positions[-1]]
+    while before and before[-1] not in used_places:
         before.pop()
-    bases = [each for each in (basis_of(home.path, place) for place in used) if each is not None]
-    questions = frozenset[str]().union(*(each.questions for each in bases))
-    documents = frozenset[str]().union(*(each.documents for each in bases))
-    basis = Basis(questions, documents, snapshot.number, last) if len(bases) == len(used) else None
-    files = weights_files(chosen, reranker_name(home))
-    return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis, is_mixed=True)
+    bases = [basis for basis in (basis_of(home.path, place) for place in used_places) if basis is not None]
+    questions = frozenset[str]().union(*(basis.questions for basis in bases))
+    documents = frozenset[str]().union(*(basis.documents for basis in bases))
+    basis = Basis(questions, documents, snapshot.number, last) if len(bases) == len(used_places) else None
+    files = weights_files(scorers, reranker_name(home))
+    return *before, store_candidate(home.path, WEIGHTS_ASSET, files, proof, basis, is_mixed=True)
 
 
 def _map_not_worse(
@@ -398,7 +402,7 @@ def _map_not_worse(
     if ranking.query_map is None:
         return snapshot, ""
     judged = plain()
-    asked = [(each.id, each.documents) for each in judged]
+    question_documents = [(question.id, question.documents) for question in judged]
 
     def look(place: str) -> _Look | None:
         try:
@@ -407,13 +411,13 @@ def _map_not_worse(
             return None
         if query_map is None:  # of another embedder
             return None
-        mapped = _judged(home, snapshot, questions, query_map)
+        by_map = _judged(home, snapshot, questions, query_map)
 
-        def proved(level: "Level", positions: Sequence[int]) -> Proof:
+        def prover(level: "Level", positions: Sequence[int]) -> Proof:
             own = [ranking.weights[LEVELS[level]]] * len(positions)
-            return proof_of([judged[at] for at in positions], level, own, [mapped[at] for at in positions], own)
+            return proof_of([judged[at] for at in positions], level, own, [by_map[at] for at in positions], own)
 
-        return _look(basis_of(home.path, place), asked, [partial(proved, level) for level in LEVELS])
+        return _look(basis_of(home.path, place), question_documents, [partial(prover, level) for level in LEVELS])
 
     return _places_not_worse(snapshot, MAP_ASSET, look, stores=stores)
 
@@ -429,17 +433,17 @@ def _rewriter_not_worse(
 
     if trained_model(home, snapshot) is None:
         return snapshot, ""
-    chosen = home.settings.rewriter_training
-    measure = _SEARCH_MEASURE if chosen.reward == READER else chosen.reward
-    base, by_text = knowledge_base(home, snapshot), {each.text: each for each in questions}
-    reward = SearchReward(base, open_corpus(home, snapshot), [*by_text.values()], measure, Level(chosen.level))
-    usable = [each for each in by_text.values() if reward.rewards(each)]
-    asked = [(each.id, reward.documents(each)) for each in usable]
-    groups = document_groups([documents for _, documents in asked])
+    settings = home.settings.rewriter_training
+    measure = _SEARCH_MEASURE if settings.reward == READER else settings.reward
+    base, by_text = knowledge_base(home, snapshot), {question.text: question for question in questions}
+    reward = SearchReward(base, open_corpus(home, snapshot), [*by_text.values()], measure, Level(settings.level))
+    usable = [question for question in by_text.values() if reward.rewards(question)]
+    question_documents = [(question.id, reward.documents(question)) for question in usable]
+    groups = document_groups([documents for _, documents in question_documents])
     frozen = frozen_rewriter(base)
 
     def values(rewriter: "Rewriter") -> list[float]:
-        return [reward.value(base.variant(base.options, rewriter), each, REWRITE_MODE) for each in usable]
+        return [reward.value(base.variant(base.options, rewriter), question, REWRITE_MODE) for question in usable]
 
     def look(place: str) -> _Look | None:
         try:
@@ -448,11 +452,11 @@ def _rewriter_not_worse(
             return None
         after = values(TrainedRewriter(model, frozen))
 
-        def proved(positions: Sequence[int]) -> Proof:
+        def prover(positions: Sequence[int]) -> Proof:
             then, now = ([side[at] for at in positions] for side in (before, after))
             return prove(f"{reward.name} of mode {REWRITE_MODE}", then, now, {}, [groups[at] for at in positions])
 
-        return _look(basis_of(home.path, place), asked, [proved])
+        return _look(basis_of(home.path, place), question_documents, [prover])
 
     try:
         before = values(frozen)

@@ -47,8 +47,10 @@ class Forced:
 
 def by_reason(stale: Sequence[Stale]) -> list[tuple[str, list[str]]]:
     """Each reason, with the steps that it makes stale, in their order."""
-    reasons = dict.fromkeys(each.reason for each in stale)
-    return [(reason, list(dict.fromkeys(each.step for each in stale if each.reason == reason))) for reason in reasons]
+    reasons = dict.fromkeys(entry.reason for entry in stale)
+    return [
+        (reason, list(dict.fromkeys(entry.step for entry in stale if entry.reason == reason))) for reason in reasons
+    ]
 
 
 def step_facts(home: Home) -> dict[str, dict[str, str]]:
@@ -59,29 +61,29 @@ def step_facts(home: Home) -> dict[str, dict[str, str]]:
 def stale_steps(home: Home) -> list[Stale]:
     """What an index run would make anew, and why, but for files that changed. Reads no rows but those of marks."""
     newest = home.snapshots.newest()
-    found = list(_rows_to_retry(home))
+    entries = list(_rows_to_retry(home))
     if newest is None:
-        return found
+        return entries
     facts = step_facts(home)
     for step in steps_in_use(home):
         before = newest.steps.get(step.name)
-        made = step.tables or step.reads[:1]  # a serving table has rows where the first table that it reads has
-        places = {shard for table in made for shard in home.lake.latest(table)}
+        tables = step.tables or step.reads[:1]  # a serving table has rows where the first table that it reads has
+        places = {shard for table in tables for shard in home.lake.latest(table)}
         if before is None:  # nothing of it is stored where it was switched on just now
             places |= {*home.lake.latest(DOCUMENTS)} if step.sharded else {WHOLE}
         reasons = _differences(before, facts[step.name])
-        found += [Stale(step.name, reason, tuple(sorted(places))) for reason in reasons]
-        others = {
+        entries += [Stale(step.name, reason, tuple(sorted(places))) for reason in reasons]
+        changed_shards = {
             shard
             for table in step.tables
             if table.published
             for shard, _ in newest.tables.get(table.name, {}).items() ^ home.lake.latest(table).items()
         }
-        if others:
-            found.append(Stale(step.name, "input changed", tuple(sorted(others))))
-    if gone := newest.steps.keys() - facts.keys():
-        found += [Stale(name, "switched off", (WHOLE,)) for name in sorted(gone)]
-    return [*found, *_stale_syncs(home)]
+        if changed_shards:
+            entries.append(Stale(step.name, "input changed", tuple(sorted(changed_shards))))
+    if gone_steps := newest.steps.keys() - facts.keys():
+        entries += [Stale(name, "switched off", (WHOLE,)) for name in sorted(gone_steps)]
+    return [*entries, *_stale_syncs(home)]
 
 
 def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None = None) -> Changes:
@@ -92,7 +94,7 @@ def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None
         listing: What the sources hold.
         stale: What its steps have to make anew; None to find out.
     """
-    shards = {shard for each in (stale_steps(home) if stale is None else stale) for shard in each.shards}
+    shards = {shard for entry in (stale_steps(home) if stale is None else stale) for shard in entry.shards}
     if home.snapshots.newest() is None:
         shards |= {*home.lake.latest(DOCUMENTS)}
     if home.snapshots.unfinished() is not None:
@@ -111,26 +113,26 @@ def force_documents(lake: Lake, globs: Sequence[str], steps: Sequence[str]) -> F
     """
     if unknown := set(steps) - FORCED.keys():
         raise SettingsError(f"unknown steps {sorted(unknown)}; there are {list(FORCED)}")
-    stored: list[str] = lake.read(DOCUMENTS, columns=["document_id"])["document_id"].to_pylist()
-    chosen: set[str] = set()
+    document_ids: list[str] = lake.read(DOCUMENTS, columns=["document_id"])["document_id"].to_pylist()
+    chosen_ids: set[str] = set()
     for glob in globs:
-        found = {name for name in stored if name == glob or matches(name, [glob])}
-        if not found:
+        glob_ids = {name for name in document_ids if name == glob or matches(name, [glob])}
+        if not glob_ids:
             raise SettingsError(f"no stored document matches {glob!r}")
-        chosen |= found
-    shards = sorted({shard_of(name) for name in chosen})
+        chosen_ids |= glob_ids
+    shards = sorted({shard_of(name) for name in chosen_ids})
     for shard in shards:
         for step in steps:
-            invalidate_documents(lake, FORCED[step], shard, (name for name in chosen if shard_of(name) == shard))
-    return Forced(tuple(sorted(chosen)), tuple(shards))
+            invalidate_documents(lake, FORCED[step], shard, (name for name in chosen_ids if shard_of(name) == shard))
+    return Forced(tuple(sorted(chosen_ids)), tuple(shards))
 
 
 def all_stand_ins(home: Home) -> dict[str, StandIns]:
     """What stands in for answers that the language model did not give, by table; nothing without a model."""
     if home.language_model_name == "extractive":
         return {}
-    written = [step for step in steps_in_use(home) if step.writer(home) != "extractive"]
-    return {table.name: stand_ins(home.lake, table) for step in written for table in step.tables}
+    writing_steps = [step for step in steps_in_use(home) if step.writer(home) != "extractive"]
+    return {table.name: stand_ins(home.lake, table) for step in writing_steps for table in step.tables}
 
 
 def unfinished_steps(home: Home) -> list[str]:
@@ -138,32 +140,32 @@ def unfinished_steps(home: Home) -> list[str]:
 
     Unlike `stale_steps` it looks at every document.
     """
-    found: list[str] = []
+    names: list[str] = []
     for shard in home.lake.latest(DOCUMENTS):
         for step in STEPS:
             if step.sharded and step.wanted is not None and not step.index:
-                found += _unfinished(home, step, shard)
+                names += _unfinished(home, step, shard)
     for step in steps_in_use(home):
         if step.sharded or step.index:
             continue
         if step.wanted is not None:
-            found += _unfinished(home, step, WHOLE)
+            names += _unfinished(home, step, WHOLE)
         elif step.graph:
-            found += [table.name for table in step.tables if not home.lake.inputs(table, WHOLE)]
-    return found
+            names += [table.name for table in step.tables if not home.lake.inputs(table, WHOLE)]
+    return names
 
 
 def _unfinished(home: Home, step: Step, shard: str) -> Iterator[str]:
     assert step.wanted is not None
-    wanted = step.wanted(home, shard) if home.settings.graph.enabled or not step.graph else {}
+    wanted_keys = step.wanted(home, shard) if home.settings.graph.enabled or not step.graph else {}
     for table in step.tables:
-        stored = {name: key.partition(_MARK)[0] for name, key in finished(home.lake.inputs(table, shard)).items()}
+        stored_keys = {name: key.partition(_MARK)[0] for name, key in finished(home.lake.inputs(table, shard)).items()}
         if table in step.keyed_apart:
-            is_done = stored.keys() == wanted.keys()
+            is_done = stored_keys.keys() == wanted_keys.keys()
         elif step.sharded:
-            is_done = stored == wanted
+            is_done = stored_keys == wanted_keys
         else:
-            is_done = stored == wanted or not (stored or step.graph)
+            is_done = stored_keys == wanted_keys or not (stored_keys or step.graph)
         if not is_done:
             yield f"{table.name}, shard {shard}" if step.sharded else table.name
 
@@ -171,7 +173,7 @@ def _unfinished(home: Home, step: Step, shard: str) -> Iterator[str]:
 def _facts(home: Home, step: Step) -> dict[str, str]:
     code = step.its_code
     schemas = [
-        (table.name, *table.key, *(f"{each.name} {each.type} {each.nullable}" for each in table.schema))
+        (table.name, *table.key, *(f"{field.name} {field.type} {field.nullable}" for field in table.schema))
         for table in step.tables
     ]
     return {
@@ -229,5 +231,5 @@ def _stale_syncs(home: Home) -> Iterator[Stale]:
     for name, shard in stale_syncs(home.lake, home.vectors, home.embedder.name):
         shards.setdefault(name, set()).add(shard)
     for step in STEPS:
-        if step.index and (found := shards.get(step.index.name)):
-            yield Stale(step.name, "input changed", tuple(sorted(found)))
+        if step.index and (changed_shards := shards.get(step.index.name)):
+            yield Stale(step.name, "input changed", tuple(sorted(changed_shards)))

@@ -68,9 +68,9 @@ class GateVerdict:
     note: str
 
     def __str__(self) -> str:
-        lost = "; ".join(map(str, self.regressions[:_NAMED]))
-        more = f"; and {len(self.regressions) - _NAMED} more" if len(self.regressions) > _NAMED else ""
-        return f"{self.note}; worse: {lost}{more}" if lost else self.note
+        losses = "; ".join(map(str, self.regressions[:_NAMED]))
+        rest = f"; and {len(self.regressions) - _NAMED} more" if len(self.regressions) > _NAMED else ""
+        return f"{self.note}; worse: {losses}{rest}" if losses else self.note
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Gate:
     @property
     def summary(self) -> str:
         """What was found, and who published a version all the same, in words."""
-        unmeasured = f"not measured: {self._problem}" if self._problem else "not measured"
-        found = unmeasured if self.verdict is None else str(self.verdict)
-        return f"published anyway by {self.overridden_by}: {found}" if self.overridden_by else found
+        no_verdict = f"not measured: {self._problem}" if self._problem else "not measured"
+        result = no_verdict if self.verdict is None else str(self.verdict)
+        return f"published anyway by {self.overridden_by}: {result}" if self.overridden_by else result
 
     def check(self, candidate: "Snapshot", current: "Snapshot | None") -> "Snapshot":
         """Measure a version, and hold it back where it is worse than the one that readers see.
@@ -141,8 +141,8 @@ class Gate:
             _log.warning("accepted questions are not measured: %s", error)
         if drift and self.verdict is not None:
             self.verdict = replace(self.verdict, note=f"{self.verdict.note}; {drift}")
-        held = self.verdict is not None and self.verdict.held
-        if held and self._settings.gate == "block" and self.overridden_by is None:
+        holds_back = self.verdict is not None and self.verdict.held
+        if holds_back and self._settings.gate == "block" and self.overridden_by is None:
             self._record(None)
             raise EvaluationError(
                 f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
@@ -167,13 +167,13 @@ class Gate:
         from rag_assets.evaluation.scores import figures
 
         rows = [row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE]
-        known = {(row["version"], row["mode"], row["set_digest"]) for row in rows}
+        recorded_keys = {(row["version"], row["mode"], row["set_digest"]) for row in rows}
         if version is None and rows and rows[0]["version"] is None and rows[0]["warnings"] == [self.summary]:
             return  # it was held back before
         mode = self._home.settings.search.ask_mode
         options = RunOptions(("R@5",), (Level.PASSAGE,))
         for run, number in self._runs or [(Evaluation((), options, {mode: {}}, {mode: {}}, {}), None)]:
-            if number is not None and (number, run.systems[0], set_digest(run.questions)) in known:
+            if number is not None and (number, run.systems[0], set_digest(run.questions)) in recorded_keys:
                 continue
             again = f"measured when the next version was compared with version {number}"
             notes = [self.summary if number is None else again]
@@ -187,10 +187,10 @@ class Gate:
             return candidate, ""
         from rag_assets.pipeline.drift import without_worse
 
-        chosen, drift = without_worse(self._home, candidate, questions)
-        if chosen != candidate:
+        snapshot, drift = without_worse(self._home, candidate, questions)
+        if snapshot != candidate:
             _log.warning("%s", drift)
-        return chosen, drift
+        return snapshot, drift
 
     def _questions(self) -> "list[Question]":
         """The accepted questions; none where the gate is off."""
@@ -198,7 +198,7 @@ class Gate:
             return []
         from rag_assets.evaluation.questions import read_questions
 
-        return [each for each in read_questions(self._settings.questions) if not each.draft]
+        return [question for question in read_questions(self._settings.questions) if not question.draft]
 
     def _compared(self, candidate: "Snapshot", current: "Snapshot | None", *, has_dropped: bool) -> GateVerdict | None:
         """How a version compares with the one that readers see.
@@ -245,7 +245,7 @@ class Gate:
         except StoreError as error:
             _log.warning("what version %d reached cannot be read: %s", number, error)
             return {}
-        found = {
+        scores = {
             f"{level} {measure}": {
                 row["question_id"]: value_of(row, level, measure)
                 for row in rows
@@ -253,7 +253,7 @@ class Gate:
             }
             for level, measure in _MEASURES
         }
-        return {name: {key: each for key, each in of.items() if not math.isnan(each)} for name, of in found.items()}
+        return {name: {key: value for key, value in of.items() if not math.isnan(value)} for name, of in scores.items()}
 
     def _measured(self, snapshot: "Snapshot", questions: "list[Question]") -> _Measurement:
         from rag_assets.evaluation.evidence import Level
@@ -261,59 +261,63 @@ class Gate:
 
         base, corpus = knowledge_base(self._home, snapshot), open_corpus(self._home, snapshot)
         targets = corpus.targets(questions)
-        gone = {each.id: targets[each.id].gone[0].document for each in questions if targets[each.id].gone}
-        asked = [each for each in questions if each.id not in gone]
-        if not asked:
-            return _Measurement({}, gone=gone)
+        gone_documents = {
+            question.id: targets[question.id].gone[0].document for question in questions if targets[question.id].gone
+        }
+        live_questions = [question for question in questions if question.id not in gone_documents]
+        if not live_questions:
+            return _Measurement({}, gone=gone_documents)
         mode = self._home.settings.search.ask_mode
         system = System(mode, base, corpus, mode)
         options = RunOptions(("R@5",), (Level.PASSAGE,), answers=True)
         try:
-            run = evaluate([system], asked, options)
+            run = evaluate([system], live_questions, options)
             replies = {key: result.reply for key, result in run.results[mode].items()}
             failures = {key: reply.failure for key, reply in replies.items() if reply and reply.failure}
         except ModelError as error:  # as where the budget is spent: searches are measured all the same
-            run = evaluate([system], asked, replace(options, answers=False))
-            failures = {question.id: str(error) for question in asked}
+            run = evaluate([system], live_questions, replace(options, answers=False))
+            failures = {question.id: str(error) for question in live_questions}
         scores = {
             f"{level} {measure}": {
                 question.id: value
-                for question, value in zip(asked, run.values(mode, level, measure), strict=True)
+                for question, value in zip(live_questions, run.values(mode, level, measure), strict=True)
                 if not math.isnan(value) and not (level == ANSWER and question.id in failures)
             }
             for level, measure in _MEASURES
         }
-        return _Measurement(scores, failures, gone, run)
+        return _Measurement(scores, failures, gone_documents, run)
 
 
 def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> GateVerdict:
-    held, notes = False, []
-    lost: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+    holds_back, notes = False, []
+    losses: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for name, now_reached in after.scores.items():
         then_reached = before.scores.get(name, {})
         pairs = {key: (then_reached[key], now_reached[key]) for key in sorted(then_reached.keys() & now_reached.keys())}
         if not pairs:
             continue
         is_held, words = _compared(name, list(pairs.values()))
-        held |= is_held
+        holds_back |= is_held
         notes.append(words)
         for key, (then, now) in pairs.items():
             if now < then:
-                lost[key][name] = then, now
+                losses[key][name] = then, now
     notes.sort(key=lambda words: not words.startswith("worse"))
     texts = {question.id: question.text for question in questions}
-    regressions = [Regression(key, texts[key], changes) for key, changes in lost.items()]
-    regressions.sort(key=lambda each: (min(now - then for then, now in each.changes.values()), each.question_id))
+    regressions = [Regression(key, texts[key], changes) for key, changes in losses.items()]
+    regressions.sort(
+        key=lambda regression: (min(now - then for then, now in regression.changes.values()), regression.question_id)
+    )
     if not notes and after.run is not None:
         notes.append("there are no figures of the version before")
     if after.gone:
-        named = ", ".join(f"{key} ({document})" for key, document in list(after.gone.items())[:_GONE_NAMED])
-        more = f" and {len(after.gone) - _GONE_NAMED} more" if len(after.gone) > _GONE_NAMED else ""
+        examples = ", ".join(f"{key} ({document})" for key, document in list(after.gone.items())[:_GONE_NAMED])
+        rest = f" and {len(after.gone) - _GONE_NAMED} more" if len(after.gone) > _GONE_NAMED else ""
         of = f"{len(after.gone)} of {counted(len(questions), 'question')}"
-        notes.append(f"not asked, as the document or quote is gone: {of}: {named}{more}")
+        notes.append(f"not asked, as the document or quote is gone: {of}: {examples}{rest}")
     if failures := {**before.failures, **after.failures}:
         notes.append(f"not compared: {counted(len(failures), 'answer')}: {next(iter(failures.values()))}")
-    return GateVerdict(after.scores, held, tuple(regressions), "; ".join(notes))
+    return GateVerdict(after.scores, holds_back, tuple(regressions), "; ".join(notes))
 
 
 def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, str]:
@@ -324,14 +328,14 @@ def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, st
 
     before, after = np.array(pairs).T
     change = paired_bootstrap(after.tolist(), before.tolist()).difference
-    held = is_worse(change, after - before)
+    holds_back = is_worse(change, after - before)
     if change.mean == 0:
         kind = "no change" if np.array_equal(after, before) else "no change on the whole"
     else:
         is_beyond = change.high < 0 or change.low > 0
-        extent = "beyond the interval" if is_beyond else "on every question" if held else "within the interval"
+        extent = "beyond the interval" if is_beyond else "on every question" if holds_back else "within the interval"
         kind = f"{'worse' if change.mean < 0 else 'better'} {extent}"
     words = f"{name} {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {counted(len(pairs), 'question')}"
-    if not held and change.low <= 0:
+    if not holds_back and change.low <= 0:
         words += f", which show{'s' if len(pairs) == 1 else ''} changes from {visible_change(after - before):.2f} on"
-    return held, f"{kind}: {words}"
+    return holds_back, f"{kind}: {words}"

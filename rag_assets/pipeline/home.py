@@ -100,8 +100,8 @@ class Home:
 
     def check_settings(self) -> None:
         """Refuse, by a SettingsError, settings that contradict what is stored, before anything is destroyed."""
-        if found := self.contradictions():
-            raise contradiction_error(found)
+        if contradictions := self.contradictions():
+            raise contradiction_error(contradictions)
 
     def store_settings(self) -> None:
         """Store the settings in force as those that the knowledge base is built with."""
@@ -109,8 +109,8 @@ class Home:
 
     def having(self, section: str, **values: object) -> "Home":
         """The same knowledge base with other settings of a section, as they are: nothing is validated."""
-        chosen: BaseModel = getattr(self.settings, section)
-        return Home(self.settings.model_copy(update={section: chosen.model_copy(update=values)}))
+        section_settings: BaseModel = getattr(self.settings, section)
+        return Home(self.settings.model_copy(update={section: section_settings.model_copy(update=values)}))
 
     @cached_property
     def vectors(self) -> "VectorStore":
@@ -124,8 +124,8 @@ class Home:
         """The embedder that the settings name."""
         from rag_assets.models.embedding.embedders import load_embedder
 
-        chosen, route = self.settings.embedding, self.options.embeddings_route
-        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / MODELS, route)
+        settings, route = self.settings.embedding, self.options.embeddings_route
+        return load_embedder(settings.provider, settings.model, settings.threads, self.path / MODELS, route)
 
     @property
     def answer_scorer(self) -> "AnswerScorer":
@@ -155,11 +155,11 @@ class Home:
             progress: Told the number of files that were listed, as it grows; the total is 0.
             allow_empty: Believe a source that suddenly holds no file.
         """
-        chosen = self.settings.source
+        settings = self.settings.source
         return list_sources(
             self.sources(),
-            chosen.include,
-            chosen.exclude,
+            settings.include,
+            settings.exclude,
             stored_counts(self.lake),
             allow_empty=allow_empty,
             forgotten=forgotten_sources(self.settings.sources, self.registered_sources),

@@ -68,15 +68,15 @@ def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) 
     token = home.settings.serve.token
     check_exposure(host, token.get_secret_value() if token else None)
     environment = instance_environment(home)
-    with open_socket(host, port) as opened:
-        web = [sys.executable, "-m", "rag_assets.defs.web_server", str(opened.fileno())]
+    with open_socket(host, port) as listener:
+        web = [sys.executable, "-m", "rag_assets.defs.web_server", str(listener.fileno())]
         daemon = [sys.executable, "-m", "dagster._daemon", "run", "-m", DEFINITIONS]
         _create_storage(environment)
         signals, interrupt = (signal.SIGTERM, signal.SIGHUP), signal.default_int_handler
         previous = {number: signal.signal(number, interrupt) for number in signals}
         programs: list[subprocess.Popen[bytes]] = []
         try:
-            for command, files in ((web, [opened.fileno()]), (daemon, [])):
+            for command, files in ((web, [listener.fileno()]), (daemon, [])):
                 program = subprocess.Popen(command, env=environment, pass_fds=files, start_new_session=True)  # noqa: S603 - fixed programs
                 programs.append(program)
             while all(program.poll() is None for program in programs):
@@ -115,5 +115,5 @@ def _create_storage(environment: dict[str, str]) -> None:
 
 def _default_configuration() -> Path:
     package = Path(__file__).parents[1]
-    installed = package / "dagster.yaml"
-    return installed if installed.exists() else package.parent / "dagster_home" / "dagster.yaml"
+    configuration = package / "dagster.yaml"
+    return configuration if configuration.exists() else package.parent / "dagster_home" / "dagster.yaml"

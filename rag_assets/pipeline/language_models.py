@@ -45,8 +45,8 @@ def language_model(
     from rag_assets.models.language_models import load_language_model
     from rag_assets.models.structured import NO_REPEATS
 
-    chosen, ledger = home.settings.language_model, home.ledger(run_id)
-    budget = Budget(ledger, chosen.budget_usd, chosen.run_budget_usd)
+    settings, ledger = home.settings.language_model, home.ledger(run_id)
+    budget = Budget(ledger, settings.budget_usd, settings.run_budget_usd)
     choice = replace(home.options.language_model, patience_seconds=patience_seconds)
     if run_id is None and not repeats:  # a person waits for the answer to a query
         choice = replace(choice, repeats=NO_REPEATS)
@@ -82,19 +82,22 @@ def judge_home(home: Home) -> Home:
     Raises:
         SettingsError: There is neither a judge nor a language model.
     """
-    own, chosen = home.settings.language_model, home.settings.evaluation.judge
-    named: dict[str, object] = {}
-    if chosen.model:
-        another = chosen.provider not in {"", own.provider} or chosen.base_url not in {"", own.base_url}
-        named = {name: getattr(chosen, name) for name in ("model", "context_tokens")}
-        if another:
-            provider = chosen.provider or own.provider
-            named |= {"provider": provider, "base_url": chosen.base_url, "api_key": chosen.api_key}
-        elif chosen.api_key is not None:
-            named["api_key"] = chosen.api_key
-    if chosen.temperature is not None:
-        named["temperature"] = chosen.temperature
-    judge = home.having("language_model", **named)
+    own, judge_settings = home.settings.language_model, home.settings.evaluation.judge
+    changes: dict[str, object] = {}
+    if judge_settings.model:
+        is_other = judge_settings.provider not in {"", own.provider} or judge_settings.base_url not in {
+            "",
+            own.base_url,
+        }
+        changes = {name: getattr(judge_settings, name) for name in ("model", "context_tokens")}
+        if is_other:
+            provider = judge_settings.provider or own.provider
+            changes |= {"provider": provider, "base_url": judge_settings.base_url, "api_key": judge_settings.api_key}
+        elif judge_settings.api_key is not None:
+            changes["api_key"] = judge_settings.api_key
+    if judge_settings.temperature is not None:
+        changes["temperature"] = judge_settings.temperature
+    judge = home.having("language_model", **changes)
     if judge.settings.language_model.provider == "extractive":
         raise SettingsError(
             "answers are judged by a language model, and there is none: set evaluation.judge.provider and "
@@ -113,9 +116,9 @@ def check_language_model(home: Home) -> None:
     """
     from rag_assets.models.language_models import check_price, check_reachable
 
-    chosen = home.settings.language_model
+    settings = home.settings.language_model
     _check_schemas(home)
-    if chosen.budget_usd is not None or chosen.run_budget_usd is not None:
+    if settings.budget_usd is not None or settings.run_budget_usd is not None:
         check_price(home.options.language_model)
     check_reachable(home.options.language_model)
     if home.state_file is None:

@@ -150,50 +150,52 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         raise QueryError("no reranker is configured to learn from: name one in the setting reranking.model")
     accepted, further = _questions(home, snapshot, options)
     in_force = learned_ranking(home, snapshot).weights
-    opened, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
-    base = opened.variant(replace(opened.options, ranking=Ranking(in_force)))
-    measured = {each.id for each in accepted}
-    judged = judged_questions(base, corpus, [*accepted, *further], progress, measured_ids=measured)
-    clicked = clicked_questions(base, read_clicks(clicks), accepted) if clicks is not None else []
-    judged += clicked
+    plain_base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    base = plain_base.variant(replace(plain_base.options, ranking=Ranking(in_force)))
+    measured_ids = {question.id for question in accepted}
+    judged = judged_questions(base, corpus, [*accepted, *further], progress, measured_ids=measured_ids)
+    from_clicks = clicked_questions(base, read_clicks(clicks), accepted) if clicks is not None else []
+    judged += from_clicks
     if options.distills:
         judged = distilled([*judged, *unjudged_questions(base, accepted)])
     candidate = learn_ranking(judged, learned_trees if options.trees else learned_weights, in_force)
-    chosen = candidate.weights if candidate.proof.is_better else candidate.proposed
-    weighed = {name for each in judged for name, column in zip(SIGNALS, each.signals.T, strict=True) if column.any()}
-    facts = {name: fact for key in chosen for name, fact in _facts(key, chosen[key], weighed).items()}
+    weights = candidate.weights if candidate.proof.is_better else candidate.proposed
+    used_signals = {
+        name for question in judged for name, column in zip(SIGNALS, question.signals.T, strict=True) if column.any()
+    }
+    facts = {name: fact for key in weights for name, fact in _facts(key, weights[key], used_signals).items()}
     if options.clicks:
-        facts["questions with clicks"] = str(len(clicked))
+        facts["questions with clicks"] = str(len(from_clicks))
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
-    files = weights_files(chosen, base.reranker) if chosen != in_force else {}
+    files = weights_files(weights, base.reranker) if weights != in_force else {}
     basis = _basis(snapshot, against, judged)
-    trained = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
-    return _keep(home, trained, files, candidate.proof, basis, accepted, options)
+    result = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
+    return _keep(home, result, files, candidate.proof, basis, accepted, options)
 
 
-def _facts(granularity: str, learned: Scorer, weighed: Collection[str]) -> dict[str, str]:
+def _facts(granularity: str, scorer: Scorer, used_signals: Collection[str]) -> dict[str, str]:
     """What was learned, for people: each weight that is another than shipped, and which signals the trees rest on.
 
     Args:
         granularity: What is ranked.
-        learned: Its weights.
-        weighed: Signals that some passage has.
+        scorer: Its weights.
+        used_signals: Signals that some passage has.
     """
     from rag_assets.training.ranking import LEVELS
 
-    level = next(level for level, each in LEVELS.items() if each == granularity)
+    level = next(level for level, of_level in LEVELS.items() if of_level == granularity)
     changes = [
-        (name, f"{shipped:g}", f"{now:g}")
-        for name, shipped, now in zip(SIGNALS, SHIPPED[granularity].vector(), learned.weights.vector(), strict=True)
+        (name, f"{before:g}", f"{now:g}")
+        for name, before, now in zip(SIGNALS, SHIPPED[granularity].vector(), scorer.weights.vector(), strict=True)
     ]
     facts = {
-        f"{level}s, {name}": f"{shipped} → {now}"
-        for name, shipped, now in changes
-        if name in weighed and shipped != now
+        f"{level}s, {name}": f"{before} → {now}"
+        for name, before, now in changes
+        if name in used_signals and before != now
     }
-    if isinstance(learned, BoostedWeights):
-        gains = sorted(learned.gains.items(), key=lambda each: -each[1])
-        facts[f"{level}s, trees"] = f"{learned.rounds}, of " + " ".join(f"{name} {gain:.0%}" for name, gain in gains)
+    if isinstance(scorer, BoostedWeights):
+        gains = sorted(scorer.gains.items(), key=lambda item: -item[1])
+        facts[f"{level}s, trees"] = f"{scorer.rounds}, of " + " ".join(f"{name} {gain:.0%}" for name, gain in gains)
     return facts
 
 
@@ -215,42 +217,48 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     snapshot = published_snapshot(home)
     against, beside = (usable_place(home, snapshot, name) for name in (MAP_ASSET, WEIGHTS_ASSET))
     accepted, further = _questions(home, snapshot, options)
-    asked, measured = [*accepted, *further], {each.id for each in accepted}
+    questions, measured_ids = [*accepted, *further], {question.id for question in accepted}
     in_force = learned_ranking(home, snapshot)
     weights = in_force.weights
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     plain = base.variant(replace(base.options, ranking=Ranking(weights)))
-    judged = judged_questions(plain, corpus, asked, progress, vectors=True, measured_ids=measured)
-    before = judged if in_force.query_map is None else judged_questions(base, corpus, asked, measured_ids=measured)
-    by_id = {each.id: each for each in asked}
-    mapped = list(judged)
-    for held_out in document_folds([each.documents for each in judged], FOLDS):
-        query_map, _ = learned_map([each for position, each in enumerate(judged) if position not in set(held_out)])
+    judged = judged_questions(plain, corpus, questions, progress, vectors=True, measured_ids=measured_ids)
+    before = (
+        judged if in_force.query_map is None else judged_questions(base, corpus, questions, measured_ids=measured_ids)
+    )
+    by_id = {question.id: question for question in questions}
+    by_map = list(judged)
+    for held_out in document_folds([question.documents for question in judged], FOLDS):
+        query_map, _ = learned_map(
+            [question for position, question in enumerate(judged) if position not in set(held_out)]
+        )
         if query_map is not None:
-            other = base.variant(replace(base.options, ranking=Ranking(weights, query_map)))
-            searched = judged_questions(
-                other, corpus, [by_id[judged[each].id] for each in held_out], measured_ids=measured
+            map_base = base.variant(replace(base.options, ranking=Ranking(weights, query_map)))
+            results = judged_questions(
+                map_base, corpus, [by_id[judged[position].id] for position in held_out], measured_ids=measured_ids
             )
-            for position, each in zip(held_out, searched, strict=True):
-                mapped[position] = each
+            for position, question in zip(held_out, results, strict=True):
+                by_map[position] = question
     proofs: dict[str, Proof] = {}
     for level in judged_levels(judged):
         own = [weights[LEVELS[level]]] * len(judged)
-        proofs[str(level)] = proof_of(before, level, own, mapped, own)
-    found, ridge = learned_map(judged)
+        proofs[str(level)] = proof_of(before, level, own, by_map, own)
+    final_map, ridge = learned_map(judged)
     main = next(iter(proofs.values()))
-    others = [each for each in proofs.values() if each is not main]
-    worse = [each.measure for each in others if each.difference.high < 0]
-    worse += [f"{proof.measure}: {each}" for proof in others for each in proof.worse]
-    if found is None:
+    other_proofs = [proof for proof in proofs.values() if proof is not main]
+    worse = [proof.measure for proof in other_proofs if proof.difference.high < 0]
+    worse += [f"{proof.measure}: {text}" for proof in other_proofs for text in proof.worse]
+    if final_map is None:
         main = replace(main, is_better=False, reason="no map is surely better than none")
     elif worse:
         main = replace(main, is_better=False, reason=f"{main.reason}; worse: {', '.join(worse)}")
-    files = map_files(found, snapshot.embedder) if found is not None else {}
-    facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
+    files = map_files(final_map, snapshot.embedder) if final_map is not None else {}
+    facts = (
+        {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(final_map.left.shape[1] if final_map else 0)}
+    )
     basis = replace(_basis(snapshot, against, judged), beside={WEIGHTS_ASSET: beside})
-    trained = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
-    return _keep(home, trained, files, main, basis, accepted, options)
+    result = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
+    return _keep(home, result, files, main, basis, accepted, options)
 
 
 def _questions(
@@ -266,13 +274,13 @@ def _questions(
 
 def _basis(snapshot: "Snapshot", against: str, judged: "Sequence[JudgedQuestion]") -> Basis:
     """What is learned from questions on a version rests on."""
-    documents = frozenset[str]().union(*(each.documents for each in judged))
-    return Basis([each.id for each in judged], documents, snapshot.number, against)
+    documents = frozenset[str]().union(*(question.documents for question in judged))
+    return Basis([question.id for question in judged], documents, snapshot.number, against)
 
 
 def _keep(
     home: "Home",
-    trained: Trained,
+    result: Trained,
     files: Mapping[str, bytes],
     proof: Proof,
     basis: Basis,
@@ -282,12 +290,12 @@ def _keep(
     """Keep what was learned, and bring it into force where it may."""
     if not files:
         return replace(
-            trained, reason=f"nothing learned, as no other suits these questions surely better: {proof.reason}"
+            result, reason=f"nothing learned, as no other suits these questions surely better: {proof.reason}"
         )
-    place = store_candidate(home.path, trained.name, files, proof, basis)
-    current, wanted = home.snapshots.current(), options.adopts and proof.is_better
-    is_in_force = current is not None and place in current.learned.get(trained.name, ())[-1:]
-    version, note, error = _adopted(home, trained.name, accepted, place, wanted=wanted and not is_in_force)
+    place = store_candidate(home.path, result.name, files, proof, basis)
+    current, adopts = home.snapshots.current(), options.adopts and proof.is_better
+    is_in_force = current is not None and place in current.learned.get(result.name, ())[-1:]
+    version, note, error = _adopted(home, result.name, accepted, place, adopts=adopts and not is_in_force)
     problem = f" ({error})" if error else ""
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
@@ -295,11 +303,11 @@ def _keep(
     elif proof.is_better and not options.adopts:
         became += " (--no-adopt)"
     reason = "; ".join(filter(None, (f"{became}: {proof.reason}", note)))
-    return replace(trained, place=place, reason=reason, version=version)
+    return replace(result, place=place, reason=reason, version=version)
 
 
 def _adopted(
-    home: "Home", name: str, accepted: "Sequence[Question]", place: str, *, wanted: bool
+    home: "Home", name: str, accepted: "Sequence[Question]", place: str, *, adopts: bool
 ) -> tuple[int | None, str, str]:
     """Bring a stored candidate into force, where that is wanted, and drop those that are kept no longer.
 
@@ -311,13 +319,13 @@ def _adopted(
     try:
         with home.lock():
             try:
-                if wanted:
-                    published, _, note = bring_into_force(home, name, accepted, place)
-                    version = published.number
+                if adopts:
+                    snapshot, _, note = bring_into_force(home, name, accepted, place)
+                    version = snapshot.number
             finally:
                 prune(home.path, home.snapshots, name, place)
     except (ModelError, QueryError, StoreError) as error:
-        return version, note, str(error) if wanted else ""
+        return version, note, str(error) if adopts else ""
     return version, note, ""
 
 
@@ -402,39 +410,39 @@ def train_candidate(
     from rag_assets.training.rewriter import train_rewriter
 
     with _alone(home):
-        chosen, snapshot = home.settings.rewriter_training, published_snapshot(home)
+        settings, snapshot = home.settings.rewriter_training, published_snapshot(home)
         against = usable_place(home, snapshot, REWRITER_MODEL)
         base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
         further = draft_questions(corpus, drafts, accepted) if drafts else []
-        by_text = {each.text: each for each in (*further, *accepted)}
-        reward = SearchReward(base, corpus, list(by_text.values()), chosen.reward, Level(chosen.level))
-        usable = [each for each in by_text.values() if reward.rewards(each)]
+        by_text = {question.text: question for question in (*further, *accepted)}
+        reward = SearchReward(base, corpus, list(by_text.values()), settings.reward, Level(settings.level))
+        usable = [question for question in by_text.values() if reward.rewards(question)]
         frozen = frozen_rewriter(base)
         data, held_out = split(
-            usable, {each.id for each in accepted}, reward, [QueryForm(each) for each in chosen.forms], frozen
+            usable, {question.id for question in accepted}, reward, [QueryForm(form) for form in settings.forms], frozen
         )
         data = replace(data, objective=reward.name)
         folder = training_folder(home)
-        weights = train_rewriter(data, reward.gain, rewriter_options(chosen), folder, progress, anew=anew)
+        weights = train_rewriter(data, reward.gain, rewriter_options(settings), folder, progress, anew=anew)
         if not weights.is_main_process:
             return None
-        made = folder.with_name("rewriter_model.candidate")
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.copytree(weights.folder, made)
-        shutil.copy(folder / "curves.jsonl", made)
-        facts = {"forms": list(chosen.forms), "most_tokens": chosen.most_tokens, "model": chosen.model}
-        (made / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
+        candidate_folder = folder.with_name("rewriter_model.candidate")
+        shutil.rmtree(candidate_folder, ignore_errors=True)
+        shutil.copytree(weights.folder, candidate_folder)
+        shutil.copy(folder / "curves.jsonl", candidate_folder)
+        facts = {"forms": list(settings.forms), "most_tokens": settings.most_tokens, "model": settings.model}
+        (candidate_folder / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
         try:
-            export(made, chosen.most_tokens)
+            export(candidate_folder, settings.most_tokens)
         except ModelError as error:
             _log.warning("the trained rewriter is served by torch, which takes longer: %s", error)
-        trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
-        proof = proved(reward, base, base.variant(base.options, trained), held_out)
-        known = [by_text[each.question] for each in (*data.training, *data.validation)]
-        documents = frozenset[str]().union(*map(reward.documents, known))
-        basis = Basis({each.id for each in known}, documents, snapshot.number, against)
-        place = store_candidate(home.path, REWRITER_MODEL, made, proof, basis)
-        version, _, problem = _adopted(home, REWRITER_MODEL, accepted, place, wanted=adopts and proof.is_better)
+        rewriter = TrainedRewriter(TrainedModel.load(candidate_folder, home.settings.embedding.threads), frozen)
+        proof = proved(reward, base, base.variant(base.options, rewriter), held_out)
+        used_questions = [by_text[example.question] for example in (*data.training, *data.validation)]
+        documents = frozenset[str]().union(*map(reward.documents, used_questions))
+        basis = Basis({question.id for question in used_questions}, documents, snapshot.number, against)
+        place = store_candidate(home.path, REWRITER_MODEL, candidate_folder, proof, basis)
+        version, _, problem = _adopted(home, REWRITER_MODEL, accepted, place, adopts=adopts and proof.is_better)
         shutil.rmtree(folder, ignore_errors=True)
         return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
 
@@ -446,5 +454,5 @@ def rewriter_options(chosen: "RewriterTrainingSettings") -> "RewriterOptions":
     penalties = Penalties(
         chosen.divergence_penalty, chosen.length_penalty, chosen.shortest_tokens, chosen.longest_tokens
     )
-    same = set(RewriterOptions.__dataclass_fields__) - {"penalties"}
-    return RewriterOptions(penalties=penalties, **chosen.model_dump(include=same))
+    shared_fields = set(RewriterOptions.__dataclass_fields__) - {"penalties"}
+    return RewriterOptions(penalties=penalties, **chosen.model_dump(include=shared_fields))

@@ -39,18 +39,18 @@ def open_systems(home: "Home", names: Sequence[str]) -> "list[System]":
     """
     from rag_assets.evaluation.runs import System, parse_system
 
-    wanted: list[str] = []
+    all_names: list[str] = []
     for name in names:
-        wanted.extend(_all_modes(home) if name == "all" else [name])
-    parsed = {name: parse_system(name) for name in wanted}
-    for mode, _, _ in parsed.values():
+        all_names.extend(_all_modes(home) if name == "all" else [name])
+    specs = {name: parse_system(name) for name in all_names}
+    for mode, _, _ in specs.values():
         _check_mode(mode)
-    opened, systems = {}, []
-    for name, (mode, summaries, number) in parsed.items():
-        if number not in opened:
+    bases, systems = {}, []
+    for name, (mode, summaries, number) in specs.items():
+        if number not in bases:
             snapshot = published_snapshot(home) if number is None else home.snapshots.load(number)
-            opened[number] = knowledge_base(home, snapshot), open_corpus(home, snapshot), snapshot.number
-        base, corpus, version = opened[number]
+            bases[number] = knowledge_base(home, snapshot), open_corpus(home, snapshot), snapshot.number
+        base, corpus, version = bases[number]
         systems.append(System(name, base, corpus, mode, summaries, version))
     return systems
 
@@ -106,7 +106,7 @@ def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = 
     """
     from rag_assets.evaluation.questions import read_questions
 
-    questions = [each for each in read_questions(path, qrels) if drafts or not each.draft]
+    questions = [question for question in read_questions(path, qrels) if drafts or not question.draft]
     if not questions:
         raise QueryError(
             f"{path}: all questions are drafts: accept them by `rag-assets questions accept`, or say --drafts"
@@ -122,12 +122,14 @@ def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str
     lines = warnings(evaluation)
     own = home.settings.evaluation.questions
     if own is not None and own.absolute() == path.absolute():
-        held = sum(
+        held_count = sum(
             row["made_by"] == GATE and row["version"] is None and row["question_set"] == path.name
             for row in recorded_runs(home.lake)
         )
-        if held:
-            lines.append(f"the gate held back {counted(held, 'version')} by this set, so it was used for choosing")
+        if held_count:
+            lines.append(
+                f"the gate held back {counted(held_count, 'version')} by this set, so it was used for choosing"
+            )
     return lines
 
 
@@ -177,7 +179,7 @@ def measure(home: "Home", progress: "Progress") -> str:
     systems = open_systems(home, measured_modes(home))
     evaluation = evaluate(systems, accepted_questions(path), RunOptions(answers=True), progress)
     notes = run_warnings(home, evaluation, path)
-    versions = {each.name: each.version for each in systems}
+    versions = {system.name: system.version for system in systems}
     return record(home, evaluation, figures(evaluation), versions, path, JOB, notes)
 
 
@@ -187,11 +189,11 @@ def _check_mode(mode: str) -> None:
     try:
         check_mode(mode)
     except QueryError as error:
-        baselines = ", ".join((*BASELINE_RETRIEVERS, *(f"{each}+MODE" for each in BASELINE_PREPARING)))
+        baselines = ", ".join((*BASELINE_RETRIEVERS, *(f"{preparation}+MODE" for preparation in BASELINE_PREPARING)))
         raise QueryError(f"{error}; to measure, also all, {baselines}") from error
 
 
 def _all_modes(home: "Home") -> list[str]:
     """All modes that the published version can be searched by."""
-    modes = [each for each in MODES if home.holds_graph or each not in GRAPH_MODES]
+    modes = [mode for mode in MODES if home.holds_graph or mode not in GRAPH_MODES]
     return [*modes, "two_step:file"]

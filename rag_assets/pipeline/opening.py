@@ -61,10 +61,10 @@ def open_version(
     from rag_assets.query.contents.contents import Contents
     from rag_assets.query.published import OpenVersion
 
-    opened = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
-    snapshot = published_snapshot(opened)
-    base = knowledge_base(opened, snapshot, hyde=hyde, rewriter=rewriter)
-    return OpenVersion(snapshot, base, Contents(opened.lake, snapshot, partial(_calls, opened)))
+    opened_home = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
+    snapshot = published_snapshot(opened_home)
+    base = knowledge_base(opened_home, snapshot, hyde=hyde, rewriter=rewriter)
+    return OpenVersion(snapshot, base, Contents(opened_home.lake, snapshot, partial(_calls, opened_home)))
 
 
 def open_knowledge_base(
@@ -140,7 +140,7 @@ def knowledge_base(
             "run `rag-assets index`"
         )
     opens = open_model or query_model
-    asked = query_home(home)
+    model_home = query_home(home)
     options = QueryOptions(
         home.options.search_defaults,
         home.options.reader,
@@ -149,7 +149,7 @@ def knowledge_base(
         home.settings.reranking.candidates,
         learned_ranking(home, snapshot),
     )
-    language = opens(asked) if asked is not None else None
+    language = opens(model_home) if model_home is not None else None
     models = QueryModels(language, rewriter, reranker(home), trained_model(home, snapshot), home.answer_scorer)
     stored = StoredTables(home.lake, snapshot.tables)
     return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
@@ -260,9 +260,9 @@ def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
         QueryError: It cannot be used here, so that nothing can be compared with it.
     """
     if (problem := learning_problems(home, snapshot, (name,)).get(name)) is not None:
-        what = next(what for what, learned in LEARNED.items() if learned == name)
+        key = next(key for key, asset in LEARNED.items() if asset == name)
         raise QueryError(
-            f"{name}: what is in force cannot be used: {problem}; mend it, or run `rag-assets train undo {what}`"
+            f"{name}: what is in force cannot be used: {problem}; mend it, or run `rag-assets train undo {key}`"
         )
     return "".join(snapshot.learned.get(name, ())[-1:])
 
@@ -276,7 +276,7 @@ def _hyde_options(home: "Home", opens: "Callable[[Home], LanguageModel]") -> "Hy
     from rag_assets.pipeline.language_models import query_home
     from rag_assets.query import Fusion, Generator, HydeOptions
 
-    chosen = home.settings.search
-    models = [opens(asked) for name in chosen.hyde_models if (asked := query_home(home, name)) is not None]
-    generators = tuple(Generator(model, seed) for model in models for seed in range(chosen.hyde_passages))
-    return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion), rrf_k=chosen.hyde_rrf_k)
+    settings = home.settings.search
+    models = [opens(model_home) for name in settings.hyde_models if (model_home := query_home(home, name)) is not None]
+    generators = tuple(Generator(model, seed) for model in models for seed in range(settings.hyde_passages))
+    return HydeOptions(generators, settings.hyde_passages, Fusion(settings.hyde_fusion), rrf_k=settings.hyde_rrf_k)

@@ -45,7 +45,7 @@ class StepOptions:
         """What is tried on encrypted files."""
         from rag_assets.parsing.passwords import Passwords
 
-        values = (each.get_secret_value() for each in self._settings.parsing.passwords)
+        values = (password.get_secret_value() for password in self._settings.parsing.passwords)
         return Passwords(tuple(values), self._settings.home.expanduser() / "passwords.key")
 
     @property
@@ -53,13 +53,13 @@ class StepOptions:
         """How summaries are made."""
         from rag_assets.enrich.summaries.tables import SummaryOptions
 
-        chosen = self._settings.enrichment
+        settings = self._settings.enrichment
         return SummaryOptions(
-            chosen.file_summary_chars,
-            chosen.page_file_chars,
-            chosen.page_summary_chars,
-            chosen.read_tokens,
-            chosen.boilerplate_documents,
+            settings.file_summary_chars,
+            settings.page_file_chars,
+            settings.page_summary_chars,
+            settings.read_tokens,
+            settings.boilerplate_documents,
         )
 
     @property
@@ -68,9 +68,9 @@ class StepOptions:
         from rag_assets.enrich.questions.extraction import QuestionCounts
         from rag_assets.enrich.questions.tables import QuestionRules
 
-        chosen = self._settings.enrichment
-        counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
-        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens, chosen.boilerplate_documents)
+        settings = self._settings.enrichment
+        counts = QuestionCounts(settings.questions_least, settings.questions_most, settings.question_tokens)
+        return QuestionRules(counts, settings.question_grade, settings.read_tokens, settings.boilerplate_documents)
 
     @cached_property
     def taxonomy(self) -> "Taxonomy":
@@ -91,15 +91,15 @@ class StepOptions:
         """How the questions of a facet value are summarised."""
         from rag_assets.enrich.knowledge.tables import KnowledgeOptions
 
-        chosen = self._settings.enrichment
+        settings = self._settings.enrichment
         return KnowledgeOptions(
-            chosen.knowledge_documents,
-            chosen.knowledge_questions,
-            chosen.knowledge_combinations,
-            chosen.knowledge_terms,
-            chosen.knowledge_chars,
-            chosen.read_tokens,
-            chosen.remove_duplicates,
+            settings.knowledge_documents,
+            settings.knowledge_questions,
+            settings.knowledge_combinations,
+            settings.knowledge_terms,
+            settings.knowledge_chars,
+            settings.read_tokens,
+            settings.remove_duplicates,
         )
 
     @property
@@ -107,8 +107,8 @@ class StepOptions:
         """How entities are taken from pages."""
         from rag_assets.graph.mentions.dialogues import MentionOptions
 
-        chosen = self._settings.graph
-        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, chosen.gleanings, chosen.claims)
+        settings = self._settings.graph
+        return MentionOptions(settings.window_tokens, settings.overlap_tokens, settings.gleanings, settings.claims)
 
     @property
     def entities(self) -> "EntityOptions":
@@ -116,18 +116,23 @@ class StepOptions:
         from rag_assets.graph.entities.resolution import ResolutionOptions
         from rag_assets.graph.entities.tables import EntityOptions
 
-        chosen = self._settings.graph
-        resolution = ResolutionOptions(chosen.merge_similarity, chosen.merge_questions)
-        return EntityOptions(chosen.description_chars, resolution, chosen.merges_csv)
+        settings = self._settings.graph
+        resolution = ResolutionOptions(settings.merge_similarity, settings.merge_questions)
+        return EntityOptions(settings.description_chars, resolution, settings.merges_csv)
 
     @property
     def leiden(self) -> "LeidenOptions":
         """How communities are found."""
         from rag_assets.graph.communities.leiden import LeidenOptions, Quality
 
-        chosen = self._settings.graph
+        settings = self._settings.graph
         return LeidenOptions(
-            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, joined_from=300, drift=0.02
+            Quality(settings.quality),
+            settings.resolution,
+            settings.community_size,
+            settings.seed,
+            joined_from=300,
+            drift=0.02,
         )
 
     @property
@@ -135,17 +140,17 @@ class StepOptions:
         """How community reports are written."""
         from rag_assets.graph.reports.tables import ReportOptions
 
-        chosen = self._settings.graph
-        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, _REPORTED_ENTITIES)
+        settings = self._settings.graph
+        return ReportOptions(settings.report_context_tokens, settings.report_tokens, _REPORTED_ENTITIES)
 
     @property
     def reader(self) -> "ReaderOptions":
         """How questions are answered from passages."""
         from rag_assets.query import ReaderOptions
 
-        chosen = self._settings.search
+        settings = self._settings.search
         return ReaderOptions(
-            chosen.answer_context_tokens, chosen.answer_tokens, chosen.map_reduce_chunks, chosen.global_seed
+            settings.answer_context_tokens, settings.answer_tokens, settings.map_reduce_chunks, settings.global_seed
         )
 
     @property
@@ -153,17 +158,17 @@ class StepOptions:
         """How questions are answered from community reports."""
         from rag_assets.query import GlobalOptions
 
-        chosen = self._settings.search
-        return GlobalOptions(chosen.global_context_tokens, chosen.global_answer_tokens, chosen.global_seed)
+        settings = self._settings.search
+        return GlobalOptions(settings.global_context_tokens, settings.global_answer_tokens, settings.global_seed)
 
     @property
     def search_defaults(self) -> "SearchDefaults":
         """What is taken where a search or a question does not say."""
         from rag_assets.query import LevelChoice, SearchDefaults
 
-        chosen = self._settings.search
-        levels = LevelChoice(chosen.global_level, chosen.global_dynamic)
-        return SearchDefaults(chosen.mode, chosen.ask_mode, chosen.k, levels)
+        settings = self._settings.search
+        levels = LevelChoice(settings.global_level, settings.global_dynamic)
+        return SearchDefaults(settings.mode, settings.ask_mode, settings.k, levels)
 
     @property
     def embeddings_route(self) -> "EmbeddingsRoute":
@@ -171,9 +176,9 @@ class StepOptions:
         from rag_assets.models.openai.embedder import EmbeddingsRoute
         from rag_assets.models.openai.endpoint import Endpoint
 
-        chosen = self._settings.embedding
-        endpoint = Endpoint(chosen.base_url, chosen.api_key.get_secret_value() if chosen.api_key else None)
-        return EmbeddingsRoute(endpoint, chosen.query_prefix, chosen.passage_prefix, chosen.window_tokens)
+        settings = self._settings.embedding
+        endpoint = Endpoint(settings.base_url, settings.api_key.get_secret_value() if settings.api_key else None)
+        return EmbeddingsRoute(endpoint, settings.query_prefix, settings.passage_prefix, settings.window_tokens)
 
     @property
     def language_model(self) -> "ModelChoice":
@@ -181,13 +186,15 @@ class StepOptions:
         from rag_assets.models.language_models import ModelChoice
         from rag_assets.models.structured import Repeats
 
-        chosen = self._settings.language_model
-        repeats = Repeats(chosen.empty_repeats, chosen.refusal_repeats, chosen.broken_repeats, chosen.repeat_runs)
-        key = chosen.api_key.get_secret_value() if chosen.api_key else None
-        return ModelChoice(**{**_values(chosen, ModelChoice), "api_key": key}, repeats=repeats)
+        settings = self._settings.language_model
+        repeats = Repeats(
+            settings.empty_repeats, settings.refusal_repeats, settings.broken_repeats, settings.repeat_runs
+        )
+        key = settings.api_key.get_secret_value() if settings.api_key else None
+        return ModelChoice(**{**_values(settings, ModelChoice), "api_key": key}, repeats=repeats)
 
 
 def _values(section: BaseModel, options: type[Any]) -> dict[str, Any]:
     """The settings of a section that options have by the same names."""
-    named = (each.name for each in fields(options))
-    return {name: getattr(section, name) for name in named if name in type(section).model_fields}
+    names = (field.name for field in fields(options))
+    return {name: getattr(section, name) for name in names if name in type(section).model_fields}

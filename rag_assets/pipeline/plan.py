@@ -138,14 +138,14 @@ def make_plan(home: "Home") -> Plan:
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
-        asking, unwatched = _asking(home, model), lambda _done, _total: None
-        work = StepWork(home, lake, changes.shards, asking, unwatched, _NoRecognizer(), listing)
+        asking, no_report = _asking(home, model), lambda _done, _total: None
+        work = StepWork(home, lake, changes.shards, asking, no_report, _NoRecognizer(), listing)
         for step in STEPS[:2] + model_steps(home):  # files are parsed and cut first
             step.update(work)
     notes = _notes(home, _calibrated(home, model) or unknown)
     if unknown:
-        assumed = f"{model.context_tokens:,} tokens"
-        notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
+        context = f"{model.context_tokens:,} tokens"
+        notes.append(f"a context of {context} is assumed: state it in language_model.context_tokens")
     if any(step.calls and step.step in SIMULATED_STEPS for step in model.steps.values()):
         notes.append(_ESTIMATES_NOTE)
     return _priced(home, model, marks, documents, notes)
@@ -176,17 +176,17 @@ def plan_questions(home: "Home", ask: "Callable[[KnowledgeBase], object]") -> li
 
     simulations: dict[str, Simulate] = dict.fromkeys((graph_global.MAP_STEP, text_map_reduce.MAP_STEP), _helpful)
     simulations[rewriting.STEP] = _rewritten
-    counting: list[tuple[Home, PlanningModel, str | None]] = []
+    counters: list[tuple[Home, PlanningModel, str | None]] = []
 
-    def opened(asked: "Home") -> StructuredModel:
-        model, unknown = _planning_model(asked, simulations, remembers=True)
-        counting.append((asked, model, unknown))
-        return StructuredModel(model, asked.options.language_model.temperature)
+    def open_model(model_home: "Home") -> StructuredModel:
+        model, unknown = _planning_model(model_home, simulations, remembers=True)
+        counters.append((model_home, model, unknown))
+        return StructuredModel(model, model_home.options.language_model.temperature)
 
-    ask(knowledge_base(home, open_model=opened))
+    ask(knowledge_base(home, open_model=open_model))
     return [
-        _priced(asked, model, "", 0, _notes(asked, unknown or _calibrated(asked, model)))
-        for asked, model, unknown in counting
+        _priced(model_home, model, "", 0, _notes(model_home, unknown or _calibrated(model_home, model)))
+        for model_home, model, unknown in counters
         if model.steps
     ]
 
@@ -202,8 +202,8 @@ def _helpful(request: Request, most_tokens: int) -> JsonValue:
 def _rewritten(request: Request, most_tokens: int) -> JsonValue:
     """A rewrite that finds other passages than the question: the first half of it."""
     del most_tokens
-    found = re.search(r"<query-\w+>\n(.*?)\n</query-", request.messages[-1].text, re.DOTALL)
-    text = found[1] if found else ""
+    query = re.search(r"<query-\w+>\n(.*?)\n</query-", request.messages[-1].text, re.DOTALL)
+    text = query[1] if query else ""
     half = text[: (len(text) + 1) // 2]
     return {"keywords": half, "sentences": half}
 
@@ -224,11 +224,11 @@ def _planning_model(
     simulations = simulations or dict.fromkeys(SIMULATED_STEPS, simulated_findings)
     typical = home.ledger().mean_output_tokens(home.language_model_name)
     find = partial(_stored, home)
-    planning = partial(PlanningModel, home.language_model_name, find=find, simulations=simulations, remembers=remembers)
+    planner = partial(PlanningModel, home.language_model_name, find=find, simulations=simulations, remembers=remembers)
     try:
-        return planning(language_model(home), typical_output_tokens=typical), None
+        return planner(language_model(home), typical_output_tokens=typical), None
     except ModelError as error:  # the limits of a model may be its server's to tell
-        return planning(None, typical_output_tokens=typical), str(error)
+        return planner(None, typical_output_tokens=typical), str(error)
 
 
 class _NoRecognizer:
@@ -262,27 +262,27 @@ def _calibrated(home: "Home", model: "PlanningModel") -> str | None:
 def _stored(home: "Home", request: Request) -> Completion | None:
     from rag_assets.models.accounts.ledger import hit_of
 
-    found = home.answers.find(request_key(home.language_model_name, request), touch=False)
-    return hit_of(request, found) if found else None
+    answer = home.answers.find(request_key(home.language_model_name, request), touch=False)
+    return hit_of(request, answer) if answer else None
 
 
 def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, notes: Sequence[str]) -> Plan:
     facts = home.options.language_model.facts or ModelFacts()
-    chosen = home.settings.language_model
+    settings = home.settings.language_model
     steps = list(model.steps.values())
-    has_batches = chosen.provider == "anthropic"
+    has_batches = settings.provider == "anthropic"
 
     def cost(step: "StepPlan", *, prompt_cache: bool, batch: bool) -> float:
         return step.cost_usd(facts, prompt_cache=prompt_cache, batch=batch)
 
     def in_batch(step: "StepPlan") -> bool:
-        wanted = chosen.batch == "always" or (chosen.batch == "auto" and step.calls >= chosen.batch_from)
-        return has_batches and wanted
+        uses_batches = settings.batch == "always" or (settings.batch == "auto" and step.calls >= settings.batch_from)
+        return has_batches and uses_batches
 
     def total(*, prompt_cache: bool, batch: bool) -> float:
         return sum(cost(step, prompt_cache=prompt_cache, batch=batch) for step in steps)
 
-    planned = tuple(
+    plan_steps = tuple(
         PlannedStep(
             step.asset,
             step.step,
@@ -298,15 +298,15 @@ def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, no
     calls, tokens = sum(step.calls for step in steps), sum(step.input_tokens + step.output_tokens for step in steps)
     limits = [
         amount / rate
-        for amount, rate in ((calls, chosen.requests_per_minute), (tokens, chosen.tokens_per_minute))
+        for amount, rate in ((calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute))
         if rate
     ]
     return Plan(
         changes=marks,
         model=model.name,
         documents=documents,
-        steps=planned,
-        cost_usd=sum(step.cost_usd for step in planned),
+        steps=plan_steps,
+        cost_usd=sum(step.cost_usd for step in plan_steps),
         plain_usd=total(prompt_cache=False, batch=False),
         prompt_cache_usd=total(prompt_cache=True, batch=False),
         batch_usd=total(prompt_cache=False, batch=has_batches),

@@ -45,43 +45,47 @@ class Repair:
         Args:
             thorough: Whether to read everything; else only what looks changed since it was found intact.
         """
-        found = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._state_damage(thorough)]
-        found += self._instance_damage(thorough)
-        if (folder := self._home.snapshots.shown_damage()) and not found:  # links follow what they lead to
+        damages = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._state_damage(thorough)]
+        damages += self._instance_damage(thorough)
+        if (folder := self._home.snapshots.shown_damage()) and not damages:  # links follow what they lead to
             remedy = "it is made anew from the lake"
-            found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, DamageKind.PLACE))
+            damages.append(
+                Damage(self._place(Path(folder)), "files are missing or other ones", remedy, DamageKind.PLACE)
+            )
         if thorough:
-            found += [*self._model_damage(), *self._learned_damage()]
-        return found
+            damages += [*self._model_damage(), *self._learned_damage()]
+        return damages
 
     def mend(self, found: Sequence[Damage]) -> None:
         """Restore what there are copies of, export models, and take away what is damaged; indexing computes it anew."""
         self._mend_sealed()
         elsewhere = {DamageKind.OTHER, DamageKind.PLACE, DamageKind.LEARNED}
-        self._stores.set_aside([each for each in found if each.kind not in elsewhere], self._aside)
+        self._stores.set_aside([damage for damage in found if damage.kind not in elsewhere], self._aside)
         history = dagster_folder(self._home) / "history"
-        for each in found:
-            path = self._home.path / each.place
+        for damage in found:
+            path = self._home.path / damage.place
             if path == self._home.state_file:
-                self._begin_state_anew(each.place)
-            elif each.kind is DamageKind.OTHER:
+                self._begin_state_anew(damage.place)
+            elif damage.kind is DamageKind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
-                self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
-        if any(each.place.startswith(_ANSWER) for each in found):
+                self._aside.take(str(history.relative_to(self._home.path)) if whole else damage.place)
+        if any(damage.place.startswith(_ANSWER) for damage in found):
             self._home.answers.drop(self._home.answers.damaged())
-        lost = {Path(each.place).parent.name for each in found if each.place.startswith(f"lake/{MODEL_CALLS.name}/")}
-        for month in sorted(lost):
+        months = {
+            Path(damage.place).parent.name for damage in found if damage.place.startswith(f"lake/{MODEL_CALLS.name}/")
+        }
+        for month in sorted(months):
             self._home.ledger().restore(month)
-        if any(each.place.startswith(f"{MODELS}/") for each in found):
+        if any(damage.place.startswith(f"{MODELS}/") for damage in found):
             from rag_assets.models.embedding.embedders import ensure_exports
 
             ensure_exports(self._home.path / MODELS)
 
     def settle(self) -> list[str]:
         """After indexing: drop earlier versions that stay broken; what was dropped, in words."""
-        dropped = self._stores.settle(self._aside)
+        names = self._stores.settle(self._aside)
         self.note()
-        return dropped
+        return names
 
     def note(self) -> None:
         """Note the files that are there now, so that later damage to them is noticed."""
@@ -98,12 +102,12 @@ class Repair:
         from rag_assets.training import adoption
 
         current = self._home.snapshots.current()
-        for what, name in LEARNED.items():
+        for key, name in LEARNED.items():
             for place in current.learned.get(name, ())[-1:] if current is not None else ():
                 try:
                     adoption.whole(self._home.path, place)
                 except StoreError as error:
-                    remedy = f"`rag-assets train undo {what}` goes back to what was in force before"
+                    remedy = f"`rag-assets train undo {key}` goes back to what was in force before"
                     yield Damage(place, str(error), remedy, DamageKind.LEARNED)
 
     def _place(self, path: Path) -> str:
@@ -131,9 +135,9 @@ class Repair:
             except StoreError:
                 for path in (registry.path, registry.copy):
                     self._aside.take(self._place(path))
-        stored = settings_file(self._home.settings_path)
-        if stored.problem() and (values := stored.read()) is not None:
-            stored.write(values)
+        stored_file = settings_file(self._home.settings_path)
+        if stored_file.problem() and (values := stored_file.read()) is not None:
+            stored_file.write(values)
         if shards.problem():
             shards.write({"shard_count": SHARD_COUNT})
 
@@ -159,10 +163,10 @@ class Repair:
         from rag_assets.models.accounts.salvage import salvage
 
         self._home.state.close()
-        moved = [self._aside.take(f"{place}{suffix}") for suffix in ("", "-wal", "-shm")]
-        if moved[0] is not None:
-            saved = salvage(moved[0], self._home.state)
-            _log.warning("%s: begun anew; saved of the damaged one in %s: %d rows", place, moved[0], saved)
+        paths = [self._aside.take(f"{place}{suffix}") for suffix in ("", "-wal", "-shm")]
+        if paths[0] is not None:
+            saved_count = salvage(paths[0], self._home.state)
+            _log.warning("%s: begun anew; saved of the damaged one in %s: %d rows", place, paths[0], saved_count)
 
     def _instance_damage(self, thorough: bool) -> Iterator[Damage]:
         folder = dagster_folder(self._home)
@@ -206,7 +210,7 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
     check = "integrity_check" if thorough else "quick_check"
     try:
         with closing(sqlite3.connect(path)) as connection:
-            (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+            (result,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
     except UnicodeDecodeError:
         return "it is not a readable database"
     except sqlite3.Error as error:
@@ -215,4 +219,4 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
             return "it is not a readable database"
         problem = f"cannot be read now ({error}); look at its permissions and disk, and try again"
         raise StoreError(f"{path}: {problem}") from error
-    return None if found == "ok" else "it is a damaged database"
+    return None if result == "ok" else "it is a damaged database"

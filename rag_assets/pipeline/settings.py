@@ -41,7 +41,7 @@ from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Read
 from rag_assets.contracts.generation import CALL_SECONDS
 from rag_assets.contracts.modes import RRF_K
 
-_UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(each for each in DocumentFormat if Reader.UNSTRUCTURED in each.reader))})$"
+_UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(kind for kind in DocumentFormat if Reader.UNSTRUCTURED in kind.reader))})$"
 
 _TOKEN_CHARS = 16
 _PREFIX, _SEPARATOR = "RAG_", "__"
@@ -364,8 +364,8 @@ class SearchSettings(_Section):
     @field_validator("hyde_models")
     @classmethod
     def _addresses_without_password(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            _without_password("http" + each.partition("@http")[2])
+        for address in value:
+            _without_password("http" + address.partition("@http")[2])
         return value
 
 
@@ -627,16 +627,16 @@ def _config_file() -> Path:
 def _setting_problem(place: tuple[int | str, ...], kind: str, message: str) -> str:
     """What is wrong with a setting, where it was set, and what else it may be called."""
     name = ".".join(map(str, place))
-    variables = {each.upper(): each for each in os.environ}
+    variables = {variable.upper(): variable for variable in os.environ}
     short = [variable for variable, short_for in _SHORT_NAMES.items() if short_for == place and variable in variables]
-    long = [variables[each] for each in ("RAG_" + "__".join(map(str, place)).upper(),) if each in variables]
-    where = next(iter([*short, *long]), str(_config_file()) if _config_file().is_file() else "")
+    long = [variables[key] for key in ("RAG_" + "__".join(map(str, place)).upper(),) if key in variables]
+    origin = next(iter([*short, *long]), str(_config_file()) if _config_file().is_file() else "")
     section: Any = Settings
     for part in place[:-1]:
         section = section.model_fields[part].annotation if part in getattr(section, "model_fields", {}) else None
     names = sorted(getattr(section, "model_fields", {})) if kind == "extra_forbidden" else []
-    expected = f"; expected one of {', '.join(names)}" if names else ""
-    return f"{where}{': ' if where else ''}{name}: {message}{expected}"
+    choices = f"; expected one of {', '.join(names)}" if names else ""
+    return f"{origin}{': ' if origin else ''}{name}: {message}{choices}"
 
 
 def _variables(model: type[BaseModel], above: str = _PREFIX) -> Iterator[str]:
@@ -655,28 +655,28 @@ def _check_variables() -> None:
     Raises:
         ValueError: A variable is a setting misspelt; the message names both.
     """
-    known = sorted([*_variables(Settings), *_SHORT_NAMES, f"{_PREFIX}CONFIG"])
-    sections = tuple(f"{each.rpartition(_SEPARATOR)[0]}{_SEPARATOR}" for each in known if _SEPARATOR in each)
-    plain = {re.sub("_+", "_", each): each for each in known}
-    names = [each.removeprefix(_PREFIX) for each in known]
-    unparted = [each for each in names if _SEPARATOR not in each]
+    known_names = sorted([*_variables(Settings), *_SHORT_NAMES, f"{_PREFIX}CONFIG"])
+    sections = tuple(f"{name.rpartition(_SEPARATOR)[0]}{_SEPARATOR}" for name in known_names if _SEPARATOR in name)
+    plain = {re.sub("_+", "_", name): name for name in known_names}
+    names = [name.removeprefix(_PREFIX) for name in known_names]
+    single_names = [name for name in names if _SEPARATOR not in name]
     for variable in sorted(os.environ):
         name = variable.upper()
-        if not name.startswith(_PREFIX) or name in known or name.startswith(sections) or not os.environ[variable]:
+        if not name.startswith(_PREFIX) or name in known_names or name.startswith(sections) or not os.environ[variable]:
             continue
-        is_parted, same = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
-        like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else unparted, 1, _LIKENESS)
-        meant = same or "".join(f"{_PREFIX}{each}" for each in like)
-        if same or (meant and is_parted):
-            raise ValueError(f"{variable}: no such setting; did you mean {meant}?")
-        if meant or is_parted:
+        is_parted, same_name = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
+        like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else single_names, 1, _LIKENESS)
+        suggestion = same_name or "".join(f"{_PREFIX}{match}" for match in like)
+        if same_name or (suggestion and is_parted):
+            raise ValueError(f"{variable}: no such setting; did you mean {suggestion}?")
+        if suggestion or is_parted:
             section = f"{name.partition(_SEPARATOR)[0]}{_SEPARATOR}"
-            _warn_of_variable(variable, meant or "".join(get_close_matches(section, sections, 1, _LIKENESS)))
+            _warn_of_variable(variable, suggestion or "".join(get_close_matches(section, sections, 1, _LIKENESS)))
 
 
 @cache
-def _warn_of_variable(variable: str, meant: str) -> None:
-    hint = f"; did you mean {meant}{'…' if meant.endswith(_SEPARATOR) else ''}?" if meant else ""
+def _warn_of_variable(variable: str, suggestion: str) -> None:
+    hint = f"; did you mean {suggestion}{'…' if suggestion.endswith(_SEPARATOR) else ''}?" if suggestion else ""
     _log.warning("%s is no setting and is ignored%s", variable, hint)
 
 
@@ -689,9 +689,9 @@ def load_settings(**overrides: Any) -> Settings:
     Raises:
         SettingsError: A setting is unknown or out of range, or the TOML file cannot be read; the message names it.
     """
-    configured = os.environ.get("RAG_CONFIG")
-    if configured and not Path(configured).is_file():
-        raise SettingsError(f"RAG_CONFIG: no such file: {configured}")
+    config = os.environ.get("RAG_CONFIG")
+    if config and not Path(config).is_file():
+        raise SettingsError(f"RAG_CONFIG: no such file: {config}")
     try:
         _check_variables()
         return Settings(**overrides)

@@ -217,8 +217,8 @@ def _shards_of_one_change(work: StepWork) -> set[str]:
 def _chunk(work: StepWork) -> StepOutcome:
     from rag_assets.parsing.documents import update_chunks
 
-    home, chosen = work.home, work.home.settings.chunking
-    sizes = (chosen.size_tokens, chosen.overlap_share)
+    home, settings = work.home, work.home.settings.chunking
+    sizes = (settings.size_tokens, settings.overlap_share)
     fingerprint = chunks_key(home)
     return StepOutcome(update_chunks(work.lake, work.shards, home.embedder, fingerprint, *sizes, work.progress))
 
@@ -227,8 +227,8 @@ def chunks_key(home: "Home") -> str:
     """Digest of the code and settings that chunks depend on."""
     from rag_assets.parsing.documents import chunking_fingerprint
 
-    chosen = home.settings.chunking
-    return chunking_fingerprint(home.embedder.name, chosen.size_tokens, chosen.overlap_share)
+    settings = home.settings.chunking
+    return chunking_fingerprint(home.embedder.name, settings.size_tokens, settings.overlap_share)
 
 
 def _summarize_pages(work: StepWork) -> StepOutcome:
@@ -327,13 +327,15 @@ def _detect_communities(work: StepWork) -> StepOutcome:
     from rag_assets.graph.exchange import community_picture, level_metrics
 
     update = update_communities(work.lake, work.home.options.leiden)
-    dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]
+    successors = [
+        f"{community.community_id} -> {community.successor_id}" for community in update.dissolved[:_DISSOLVED_SHOWN]
+    ]
     return StepOutcome(
         figures={"kept": update.kept_count, "new": len(update.new_ids)},
         texts={"picture": partial(community_picture, work.lake)},
         data={
-            "dissolved": {"count": len(update.dissolved), "successors": dissolved},
-            "levels": {"levels": [asdict(each) for each in level_metrics(work.lake)]},
+            "dissolved": {"count": len(update.dissolved), "successors": successors},
+            "levels": {"levels": [asdict(metrics) for metrics in level_metrics(work.lake)]},
         },
     )
 
@@ -364,7 +366,7 @@ def _index(table: VectorTable, work: StepWork) -> StepOutcome:
             "texts_embedded": result.embedded,
             "lancedb_version": result.version,
         },
-        counts={shard: each.num_rows for shard, each in rows.items()},
+        counts={shard: data.num_rows for shard, data in rows.items()},
     )
 
 
@@ -454,12 +456,12 @@ _TEXT_SHOWN = ("document_id", "language", "length_chars", "text")
 _MODEL, _GRAPH_MODEL, _EMBEDDER = "the language model", "the language model of the graph", "the embedder"
 
 
-def _serving(asset: str, table: VectorTable, what: str) -> Step:
+def _serving(asset: str, table: VectorTable, subject: str) -> Step:
     reads, make_rows = SERVING[table.name]
     whole = not reads[0].sharded
     return Step(
         f"index_{table.name}",
-        f"Embeds {what} that changed and writes them to the serving table.",
+        f"Embeds {subject} that changed and writes them to the serving table.",
         "serving",
         partial(_index, table),
         serving_code(make_rows),

@@ -69,8 +69,8 @@ class Contradiction:
 
 def contradiction_error(contradictions: tuple[Contradiction, ...]) -> SettingsError:
     """The error of a run that would act on contradictions which nobody accepted."""
-    remedies = "; ".join(dict.fromkeys(each.remedy for each in contradictions))
-    differences = "; ".join(each.difference for each in contradictions)
+    remedies = "; ".join(dict.fromkeys(contradiction.remedy for contradiction in contradictions))
+    differences = "; ".join(contradiction.difference for contradiction in contradictions)
     return SettingsError(f"{differences}. {remedies}; take the setting out to go on as before")
 
 
@@ -109,10 +109,10 @@ def holds_graph(lake: Lake) -> bool:
 
 def _built_with(path: Path, lake: Lake) -> Values:
     """The stored settings; where they are missing, what the stored tables tell of them."""
-    stored = read_stored(path)
-    if stored is None:
+    stored_values = read_stored(path)
+    if stored_values is None:
         return {"graph": {"enabled": holds_graph(lake)}} if lake.latest(DOCUMENTS) else {}
-    return stored
+    return stored_values
 
 
 def settings_in_force(stated: Settings, path: Path, lake: Lake) -> Settings:
@@ -126,16 +126,20 @@ def settings_in_force(stated: Settings, path: Path, lake: Lake) -> Settings:
     Raises:
         SettingsError: The stored settings are damaged, a value is out of range, or does not go with a stated one.
     """
-    stored = _built_with(path, lake)
+    stored_values = _built_with(path, lake)
     updates: dict[str, BaseModel] = {}
     for section, names in _STORED.items():
-        chosen: BaseModel = getattr(stated, section)
-        given, before = chosen.model_fields_set, stored.get(section, {})
-        if section == "embedding" and "provider" in given and chosen.model_dump()["provider"] != before.get("provider"):
+        section_settings: BaseModel = getattr(stated, section)
+        given_names, before = section_settings.model_fields_set, stored_values.get(section, {})
+        if (
+            section == "embedding"
+            and "provider" in given_names
+            and section_settings.model_dump()["provider"] != before.get("provider")
+        ):
             continue  # model and address belong to the provider
-        added = {name: before[name] for name in names - given if name in before}
-        if added:
-            updates[section] = _with_values(chosen, added, section, path)
+        additions = {name: before[name] for name in names - given_names if name in before}
+        if additions:
+            updates[section] = _with_values(section_settings, additions, section, path)
     return stated.model_copy(update=updates)
 
 
@@ -150,24 +154,24 @@ def find_contradictions(stated: Settings, in_force: Settings, path: Path, lake: 
     """
     if not lake.latest(DOCUMENTS):
         return ()
-    found, stored = [], _built_with(path, lake)
+    contradictions, stored_values = [], _built_with(path, lake)
     now = _values(in_force)
     for section, consequence in _CONSEQUENCES.items():
-        before, given = stored.get(section, {}), getattr(stated, section).model_fields_set
-        for name in sorted(given & before.keys() & now[section].keys()):
+        before, given_names = stored_values.get(section, {}), getattr(stated, section).model_fields_set
+        for name in sorted(given_names & before.keys() & now[section].keys()):
             if before[name] != now[section][name]:
                 values = (_shown(before[name]), _shown(now[section][name]))
-                found.append(Contradiction(f"{section}.{name}", *values, consequence, _ACCEPT))
-    if stored.get("graph", {}).get("enabled") and not in_force.graph.enabled and holds_graph(lake):
+                contradictions.append(Contradiction(f"{section}.{name}", *values, consequence, _ACCEPT))
+    if stored_values.get("graph", {}).get("enabled") and not in_force.graph.enabled and holds_graph(lake):
         remedy = "`rag-assets graph drop` does that"
-        found.append(Contradiction(GRAPH_ENABLED, "true", "false", "deletes the entity graph", remedy))
-    return tuple(sorted(found, key=lambda each: each.setting))
+        contradictions.append(Contradiction(GRAPH_ENABLED, "true", "false", "deletes the entity graph", remedy))
+    return tuple(sorted(contradictions, key=lambda contradiction: contradiction.setting))
 
 
-def _with_values(chosen: BaseModel, added: Mapping[str, Any], section: str, path: Path) -> BaseModel:
-    given = {name: getattr(chosen, name) for name in chosen.model_fields_set}
+def _with_values(settings: BaseModel, additions: Mapping[str, Any], section: str, path: Path) -> BaseModel:
+    values = {name: getattr(settings, name) for name in settings.model_fields_set}
     try:
-        return type(chosen).model_validate({**given, **added})
+        return type(settings).model_validate({**values, **additions})
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join([section, *map(str, problem["loc"])])

@@ -106,7 +106,7 @@ def planned_tuning(
     snapshot = published_snapshot(home)
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     questions, level = _judged(corpus, path or question_set(home))
-    documents = [_documents(each) for each in corpus.targets(questions).values()]
+    documents = [_documents(target) for target in corpus.targets(questions).values()]
     choosing, held_out = parted(documents)
     mode = home.settings.search.mode
     default = System(f"{mode} (default)", base, corpus, mode)
@@ -114,22 +114,22 @@ def planned_tuning(
     candidates = [_candidate([system] * len(questions), adoption, questions, level) for system, adoption in systems]
     notes += _learning_notes(home, snapshot)
     last = time.monotonic() + (budget.deadline - time.monotonic()) / 2
-    judged = cache(partial(_signals, base, corpus, [questions[each] for each in choosing], last))
+    judged = cache(partial(_signals, base, corpus, [questions[position] for position in choosing], last))
     for name, (learn, option) in _learners().items():
         try:
             system = replace(default, name=name, mode=mode if mode == modes.AUTO_MODE else modes.WEIGHTED_MODE)
-            learned = _learned(system, judged(), choosing, len(questions), level, learn)
+            learned_systems = _learned(system, judged(), choosing, len(questions), level, learn)
         except (QueryError, ModelError, StoreError) as error:
             notes.append(f"{name}: not tried: {error}")
             continue
         export = "" if system.mode == mode else f"export RAG_SEARCH__MODE={system.mode} && "
-        candidates.append(_candidate(learned, export + _training(own, path, option), questions, level))
+        candidates.append(_candidate(learned_systems, export + _training(own, path, option), questions, level))
     for size in sizes:
         name = f"passages of {size} tokens"
         try:
-            other, seconds = _of_other_passages(own, size, folder / str(size), last - time.monotonic())
-            version = replace(published_snapshot(other), learned=snapshot.learned)
-            system = System(name, knowledge_base(other, version), open_corpus(other, version), mode)
+            other_home, seconds = _of_other_passages(own, size, folder / str(size), last - time.monotonic())
+            version = replace(published_snapshot(other_home), learned=snapshot.learned)
+            system = System(name, knowledge_base(other_home, version), open_corpus(other_home, version), mode)
         except (QueryError, ModelError, StoreError) as error:
             notes.append(f"{name}: not tried: {error}")
             continue
@@ -147,8 +147,8 @@ def _other_modes(home: Home, snapshot: "Snapshot", default: "System") -> "Iterat
         if name != default.mode:
             yield replace(default, name=name, mode=name), f"export RAG_SEARCH__MODE={name}"
     if home.settings.reranking.model:
-        unranked = knowledge_base(home.having("reranking", model=""), snapshot)
-        yield replace(default, name="no reranking", base=unranked), _WITHOUT_RERANKING
+        plain_base = knowledge_base(home.having("reranking", model=""), snapshot)
+        yield replace(default, name="no reranking", base=plain_base), _WITHOUT_RERANKING
 
 
 def _learning_notes(home: Home, snapshot: "Snapshot") -> list[str]:
@@ -213,25 +213,25 @@ def _learned(
 
     granularity, own = LEVELS[level], system.base.options
 
-    def searching(scorer: Scorer) -> "System":
+    def system_with(scorer: Scorer) -> "System":
         ranking = replace(own.ranking, weights={**own.ranking.weights, granularity: scorer})
         return replace(system, base=system.base.variant(replace(own, ranking=ranking)))
 
     whole, _ = learn(judged, level)
     if whole == SHIPPED[granularity]:
-        chosen = counted(len(judged), "question")
-        raise QueryError(f"{chosen} teach none that are surely better than the shipped weights")
-    folds = document_folds([each.documents for each in judged], FOLDS)
-    systems = [searching(whole)] * count
+        amount = counted(len(judged), "question")
+        raise QueryError(f"{amount} teach none that are surely better than the shipped weights")
+    folds = document_folds([question.documents for question in judged], FOLDS)
+    systems = [system_with(whole)] * count
     for position, scorer in zip(choosing, held_out_weights(judged, level, folds, learn), strict=True):
-        systems[position] = searching(scorer)
+        systems[position] = system_with(scorer)
     return systems
 
 
 def _training(home: Home, path: Path | None, option: str) -> str:
     """The command that learns weights from all questions of a set, and adopts them where they prove better."""
-    named = f" {shlex.quote(str(path))}" if path else ""
-    return f"rag-assets --home {shlex.quote(str(home.path))} train ranking{named}{option}{_BY_PROOF}"
+    argument = f" {shlex.quote(str(path))}" if path else ""
+    return f"rag-assets --home {shlex.quote(str(home.path))} train ranking{argument}{option}{_BY_PROOF}"
 
 
 def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
@@ -273,16 +273,16 @@ def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> t
         "RAG_LANGUAGE_MODEL__PROVIDER": "extractive",
         "RAG_EVALUATION__GATE": "off",
     }
-    sources = [f"{each.name}={each.location}" for each in home.sources()]
+    sources = [f"{source.name}={source.location}" for source in home.sources()]
     command = [sys.executable, "-m", "rag_assets", "--home", str(folder), "index", *sources]
     try:
-        done = subprocess.run(  # noqa: S603 - this program
+        result = subprocess.run(  # noqa: S603 - this program
             command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         raise QueryError(f"indexing did not end in {seconds:.0f} s, what was left of half of the time") from None
-    if done.returncode:
-        raise QueryError(f"indexing failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    if result.returncode:
+        raise QueryError(f"indexing failed: {(result.stderr.strip().splitlines() or ['no message'])[-1]}")
     (folder / "learned").symlink_to((home.path / "learned").resolve())
     return Home(settings), time.monotonic() - began
 
@@ -294,17 +294,23 @@ def _without_model(home: Home) -> Home:
 def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], Level]":
     from rag_assets.evaluation.evidence import Level
 
-    asked = [
-        each for each in accepted_questions(path) if each.searched and not each.history and each.purpose != "testing"
+    candidates = [
+        question
+        for question in accepted_questions(path)
+        if question.searched and not question.history and question.purpose != "testing"
     ]
-    targets = corpus.targets(asked)
-    questions = [each for each in asked if _documents(targets[each.id])]
+    targets = corpus.targets(candidates)
+    questions = [question for question in candidates if _documents(targets[question.id])]
     if not questions:
         raise QueryError(f"{path}: no accepted question names evidence that is indexed")
     # a document that is named alone stands for each of its pages, none of which was judged
-    placed = [each for each in questions if any(piece.place or piece.quote or piece.cells for piece in each.evidence)]
-    paged = any(any(targets[each.id].ways[Level.PAGE]) for each in placed)
-    return questions, Level.PAGE if paged else Level.DOCUMENT
+    placed_questions = [
+        question
+        for question in questions
+        if any(piece.place or piece.quote or piece.cells for piece in question.evidence)
+    ]
+    has_pages = any(any(targets[question.id].ways[Level.PAGE]) for question in placed_questions)
+    return questions, Level.PAGE if has_pages else Level.DOCUMENT
 
 
 def _documents(target: "Target") -> frozenset[str]:
@@ -327,6 +333,8 @@ def _candidate(
         result = ask_question(systems[position], question, targets[question.id], options, {})
         values = result.values.get(level, {})
         seconds = result.milliseconds.get(level, float("nan")) / 1000
-        return QuestionOutcome(tuple(values.get(each, float("nan")) for each in MEASURES), seconds, result.cost_usd)
+        return QuestionOutcome(
+            tuple(values.get(measure, float("nan")) for measure in MEASURES), seconds, result.cost_usd
+        )
 
     return Configuration(systems[0].name, ask, adoption)
