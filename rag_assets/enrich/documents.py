@@ -64,8 +64,8 @@ class Document:
 
 def load_documents(lake: Lake, shard: str, documents: Sequence[str]) -> list[Document]:
     """Some documents of a shard; one that is not stored is left out."""
-    stored = lake.read(DOCUMENTS, [shard], ["document_id", "language"]).to_pylist()
-    languages = {row["document_id"]: row["language"] for row in stored}
+    rows = lake.read(DOCUMENTS, [shard], ["document_id", "language"]).to_pylist()
+    languages = {row["document_id"]: row["language"] for row in rows}
     return [
         Document(name, title, languages[name], pages)
         for name, (title, pages) in load_pages(lake, shard, documents).items()

@@ -85,9 +85,9 @@ def update_documents(
         return {table.name: rows(table.schema, extract(shard, documents)[table.name])}
 
     report = StepReport()
-    for done, shard in enumerate(shards, start=1):
+    for number, shard in enumerate(shards, start=1):
         update_shard(lake, [table], shard, wanted(shard), partial(compute, shard), report)
-        progress(done, len(shards))
+        progress(number, len(shards))
     return report
 
 
@@ -112,15 +112,15 @@ def update_with_model(
     for shard in shards:
         keys = wanted(shard)
         stale = stale_documents(lake, tables, shard, keys)
-        gone = {name for table in tables for name in lake.inputs(table, shard)} - keys.keys()
+        gone_documents = {name for table in tables for name in lake.inputs(table, shard)} - keys.keys()
         report.of(shard).kept += len(keys) - len(stale)
-        if stale or gone:
-            under_way[shard] = _Shard(keys, gone, set(stale))
+        if stale or gone_documents:
+            under_way[shard] = _Shard(keys, gone_documents, set(stale))
         else:
             for table in tables:
                 report.row_counts.setdefault(table.name, {})[shard] = lake.row_count(table, shard)
     total = sum(len(state.missing) for state in under_way.values())
-    done = 0
+    done_count = 0
     for shard in [name for name, state in under_way.items() if not state.missing]:
         _write(lake, tables, shard, under_way.pop(shard), report)
     try:
@@ -129,10 +129,10 @@ def update_with_model(
             state.missing.discard(document_id)
             for name, of_table in records.items():
                 state.records.setdefault(name, []).extend(of_table)
-            lost = state.lost[document_id]
-            state.inputs[document_id] = marked_stand_ins(state.wanted[document_id], lost.causes, again=lost.again)
-            done += 1
-            progress(done, total)
+            missing = state.lost[document_id]
+            state.inputs[document_id] = marked_stand_ins(state.wanted[document_id], missing.causes, again=missing.again)
+            done_count += 1
+            progress(done_count, total)
             if not state.missing:
                 _write(lake, tables, shard, under_way.pop(shard), report)
     except ModelError:
@@ -155,8 +155,8 @@ def table_inputs(lake: Lake, tables: Iterable[Table]) -> tuple[tuple[str, ...], 
 def _dialogues(under_way: Mapping[str, _Shard], begin: Begin) -> Iterator[tuple[tuple[str, str], Dialogue[Records]]]:
     for shard, state in list(under_way.items()):
         for document_id, dialogue in begin(shard, sorted(state.missing)):
-            lost = state.lost[document_id] = Missing()
-            yield (shard, document_id), watched(dialogue, lost)
+            missing = state.lost[document_id] = Missing()
+            yield (shard, document_id), watched(dialogue, missing)
 
 
 def _write(lake: Lake, tables: Sequence[Table], shard: str, state: _Shard, report: StepReport) -> None:

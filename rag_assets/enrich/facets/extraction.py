@@ -91,7 +91,7 @@ def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> P
     """What a document is classified by."""
     headings: list[str] = []
     lines: list[str] = []
-    for page in (each for each in pages if each.role is None):
+    for page in (page for page in pages if page.role is None):
         headings.append(page.name or "")
         for block in page.blocks:
             match block.kind:
@@ -126,21 +126,21 @@ class Classifier:
         Raises:
             ModelError: The embedder failed.
         """
-        vectors = self._embed([_text(each) for each in documents])
-        return [self._assignments(each, vector) for each, vector in zip(documents, vectors, strict=True)]
+        vectors = self._embed([_text(document) for document in documents])
+        return [self._assignments(document, vector) for document, vector in zip(documents, vectors, strict=True)]
 
     def _assignments(self, document: Profile, vector: NDArray[np.float64]) -> list[Assignment]:
         values = self._value_vectors("ja" if document.language == "ja" else "en")
         bias = (values @ values.T - np.eye(len(values))).sum(axis=1) / max(1, len(values) - 1)
         nearness = values @ vector - bias
         places = _Places(document)
-        found: list[Assignment] = []
+        assignments: list[Assignment] = []
         start = 0
         for facet in self._taxonomy.facets:
             scores = nearness[start : start + len(facet.values)]
             start += len(facet.values)
-            found += _facet_assignments(facet, document.language, scores - scores.mean(), places)
-        return found
+            assignments += _facet_assignments(facet, document.language, scores - scores.mean(), places)
+        return assignments
 
     def _value_vectors(self, language: str) -> NDArray[np.float64]:
         if language not in self._values:
@@ -185,11 +185,11 @@ def _facet_assignments(
         next((_THRESHOLDS[place] for place, own in _PLACE_WEIGHTS.items() if weight >= own), _THRESHOLDS["body"])
         for weight in best
     ]
-    kept = [i for i in order if sure[i] >= least[i]][: facet.most_values]
-    if facet.required and not kept:
-        named = (i for i in order[:1] if best[i] >= _PLACE_WEIGHTS["heading"])
-        kept = [i for i in named if sure[i] >= _THRESHOLDS["title"]]
-    for index in kept:
+    indexes = [i for i in order if sure[i] >= least[i]][: facet.most_values]
+    if facet.required and not indexes:
+        candidates = (i for i in order[:1] if best[i] >= _PLACE_WEIGHTS["heading"])
+        indexes = [i for i in candidates if sure[i] >= _THRESHOLDS["title"]]
+    for index in indexes:
         yield Assignment(facet.name, facet.values[index].name, round(sure[index], 4), evidence[index])
 
 
@@ -215,19 +215,21 @@ class _Places:
 
     def matches(self, value: Value) -> dict[str, tuple[float, str]]:
         """Words of a value that the document holds: weight of the best place, and the line there."""
-        found: dict[str, tuple[float, str]] = {}
+        hits: dict[str, tuple[float, str]] = {}
         words = {folded(label) for _, label in value.labels} | {folded(term) for term in value.terms}
         for word in sorted(word for word in words if word and word in self._text):
             stands_in = _finder(word)
             line = next((line for line, text in self._outline if stands_in(text)), None)
             if stands_in(self._named):
-                found[word] = _PLACE_WEIGHTS["title"], line or self._title
+                hits[word] = _PLACE_WEIGHTS["title"], line or self._title
             elif line is not None:
-                found[word] = _PLACE_WEIGHTS["heading"], line
+                hits[word] = _PLACE_WEIGHTS["heading"], line
             elif len(lines := [line for line, text in self._lines if stands_in(text)]) >= self._told:
-                found[word] = _PLACE_WEIGHTS["body"], lines[0]
+                hits[word] = _PLACE_WEIGHTS["body"], lines[0]
         # a word within another that also stands there says nothing new: 設計書 in 画面設計書
-        return {word: hit for word, hit in found.items() if not any(word != other and word in other for other in found)}
+        return {
+            word: hit for word, hit in hits.items() if not any(word != longer and word in longer for longer in hits)
+        }
 
     def evidence(self, match: dict[str, tuple[float, str]], description: str) -> str:
         """The line of the document that speaks most for a value: one that holds a word of it, else the one that shares
@@ -235,10 +237,10 @@ class _Places:
         """
         if match:
             return _cut(max(match.values(), key=lambda hit: hit[0])[1])
-        wanted = set(_WORD.findall(folded(description)))
-        shared = [(len(wanted.intersection(_WORD.findall(text))), line) for line, text in self._lines]
-        most, best = max(shared, key=lambda each: each[0])
-        return _cut(best) if most >= _QUOTED_WORDS else ""
+        description_words = set(_WORD.findall(folded(description)))
+        counts = [(len(description_words.intersection(_WORD.findall(text))), line) for line, text in self._lines]
+        count, best = max(counts, key=lambda pair: pair[0])
+        return _cut(best) if count >= _QUOTED_WORDS else ""
 
 
 def folded(text: str) -> str:
@@ -249,8 +251,8 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _finder(word: str) -> Callable[[str], object]:
     """Finds a word: one in ASCII as a whole word, in its plural, too, any other anywhere."""
-    escaped = re.escape(word)
-    return re.compile(rf"(?<![a-z0-9]){escaped}s?(?![a-z0-9])" if word.isascii() else escaped).search
+    pattern = re.escape(word)
+    return re.compile(rf"(?<![a-z0-9]){pattern}s?(?![a-z0-9])" if word.isascii() else pattern).search
 
 
 def _text(document: Profile) -> str:
@@ -263,10 +265,10 @@ def _text(document: Profile) -> str:
 def _fit(parts: Iterable[str], chars: int, separator: str) -> str:
     text = ""
     for part in parts:
-        joined = f"{text}{separator}{part}" if text else part
-        if len(joined) > chars:
+        longer = f"{text}{separator}{part}" if text else part
+        if len(longer) > chars:
             break
-        text = joined
+        text = longer
     return text
 
 

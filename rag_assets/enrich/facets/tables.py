@@ -79,25 +79,28 @@ def update_facets(
         return wanted_facets(lake, shard, taxonomy, read_tokens, model.name, embedder.name)
 
     def extract(shard: str, documents: Sequence[str]) -> Records:
-        loaded = [each for each in _load(lake, shard, documents) if _has_text(each[0])]
-        assigned = classifier.classify([_profile(*each) for each in loaded])
-        records = [_records(document, found, METHOD) for (document, _), found in zip(loaded, assigned, strict=True)]
+        contents = [content for content in _load(lake, shard, documents) if _has_text(content[0])]
+        assignment_lists = classifier.classify([_profile(*content) for content in contents])
+        records = [
+            _records(document, assignments, METHOD)
+            for (document, _), assignments in zip(contents, assignment_lists, strict=True)
+        ]
         return {DOCUMENT_FACETS.name: [record for of_document in records for record in of_document]}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
         for document, summary in _load(lake, shard, documents):
-            yield document.document_id, written(document, summary)
+            yield document.document_id, write_records(document, summary)
 
-    def written(document: Document, summary: str) -> Dialogue[Records]:
+    def write_records(document: Document, summary: str) -> Dialogue[Records]:
         if not _has_text(document):
             return {}
-        found = yield from facet_dialogue(
+        assignments = yield from facet_dialogue(
             document.subject(), document.pages, taxonomy, read_tokens, model.context_tokens
         )
-        if found is None:
-            [assigned] = classifier.classify([_profile(document, summary)])
-            return {DOCUMENT_FACETS.name: _records(document, assigned, METHOD)}
-        return {DOCUMENT_FACETS.name: _records(document, found, model.name)}
+        if assignments is None:
+            [fallback] = classifier.classify([_profile(document, summary)])
+            return {DOCUMENT_FACETS.name: _records(document, fallback, METHOD)}
+        return {DOCUMENT_FACETS.name: _records(document, assignments, model.name)}
 
     if model.generative:
         _warn_of_context(model, taxonomy)
@@ -105,13 +108,13 @@ def update_facets(
 
 
 def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:
-    needed = max(context_needed(taxonomy, language) for language in LANGUAGES)
-    if model.context_tokens < needed:
+    needed_tokens = max(context_needed(taxonomy, language) for language in LANGUAGES)
+    if model.context_tokens < needed_tokens:
         _log.warning(
             "%s: taxonomy %s needs a context of %s tokens, %s takes %s: documents that do not fit go without it",
             STEP,
             taxonomy.name,
-            f"{needed:,}",
+            f"{needed_tokens:,}",
             model.name,
             f"{model.context_tokens:,}",
         )
@@ -121,7 +124,7 @@ def _load(lake: Lake, shard: str, documents: Sequence[str]) -> list[tuple[Docume
     """Documents of a shard with their summaries; empty for one without."""
     rows = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
     summaries = {row["document_id"]: row["text"] for row in rows}
-    return [(each, summaries.get(each.document_id, "")) for each in load_documents(lake, shard, documents)]
+    return [(document, summaries.get(document.document_id, "")) for document in load_documents(lake, shard, documents)]
 
 
 def _has_text(document: Document) -> bool:
@@ -150,7 +153,7 @@ def facet_dialogue(
     """
     whole = "\n\n".join(_texts(pages))
     least = min(_LEAST_TOKENS, estimate_tokens(whole))
-    asking = next((each for each in _askings(subject, taxonomy) if each.tokens + least <= context_tokens), None)
+    asking = next((asking for asking in _askings(subject, taxonomy) if asking.tokens + least <= context_tokens), None)
     if asking is None:
         return None
     text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
@@ -210,7 +213,7 @@ class _Asking:
     def tokens(self) -> int:
         """Tokens of prompt and answer without the text of the document, by estimate."""
         empty = self.request("")
-        prompt = estimate_tokens(empty.prefix) + sum(estimate_tokens(each.text) for each in empty.messages)
+        prompt = estimate_tokens(empty.prefix) + sum(estimate_tokens(message.text) for message in empty.messages)
         return prompt + _TAG_TOKENS + self.answer_tokens
 
     def request(self, text: str) -> Request:
@@ -232,9 +235,9 @@ class _Asking:
 
 def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
     """Ways to ask, the fullest first."""
-    listed = facet_list(taxonomy, subject.language)
-    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
-    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
+    list_text = facet_list(taxonomy, subject.language)
+    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
+    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
     short = facet_list(taxonomy, subject.language, described=False)
     yield _Asking(subject, taxonomy, short, _SHORT_NAMES_TOKENS, _answer_tokens(taxonomy, 1))
 
@@ -265,17 +268,17 @@ def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:
 
 def _assignments(value: Mapping[str, object], taxonomy: Taxonomy, document: str) -> list[Assignment]:
     """What the model named: a value once, no more than a facet allows, evidence only where the document holds it."""
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     for facet in taxonomy.facets:
-        named: dict[str, Assignment] = {}
+        by_value: dict[str, Assignment] = {}
         items = value[facet.name]
         for item in items if isinstance(items, list) else []:
             quote = one_line(item["evidence"])
             evidence = quote if quote and folded(quote) in document else ""
             assignment = Assignment(facet.name, item["value"], round(float(item["confidence"]), 4), evidence)
-            named.setdefault(assignment.value, assignment)
-        found += list(named.values())[: facet.most_values]
-    return found
+            by_value.setdefault(assignment.value, assignment)
+        assignments += list(by_value.values())[: facet.most_values]
+    return assignments
 
 
 def _even_share(lengths: Sequence[int], total: int) -> int:

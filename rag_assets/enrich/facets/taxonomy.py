@@ -80,11 +80,11 @@ class Taxonomy:
         Each is given as `facet=value`; one that the taxonomy does not have stays as it is.
         """
         quotes, joiner = ("「{}」", "、") if language == "ja" else (' "{}"', ", ")
-        told = []
-        for given in values:
-            labels = self._labels.get(given)
-            told.append(f"{labels[0].label(language)}{quotes.format(labels[1].label(language))}" if labels else given)
-        return joiner.join(told)
+        parts = []
+        for value in values:
+            labels = self._labels.get(value)
+            parts.append(f"{labels[0].label(language)}{quotes.format(labels[1].label(language))}" if labels else value)
+        return joiner.join(parts)
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Facet, Value]]:
@@ -115,8 +115,8 @@ def load_taxonomy(name_or_path: str) -> Taxonomy:
     if is_shipped(name_or_path):
         path = _shipped() / f"{name_or_path}.toml"
     if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in _shipped().glob("*.toml")))
-        raise SettingsError(f"taxonomy {name_or_path!r}: expected one of {known}, or the path of a TOML file")
+        names = ", ".join(sorted(path.stem for path in _shipped().glob("*.toml")))
+        raise SettingsError(f"taxonomy {name_or_path!r}: expected one of {names}, or the path of a TOML file")
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -138,7 +138,7 @@ def parse_taxonomy(text: str, place: str) -> Taxonomy:
         raise SettingsError(f"{place}: not TOML: {error}") from error
     reader = _TaxonomyReader(place)
     reader.refuse_unknown(content, {"name", "facets"}, "")
-    facets = tuple(reader.facet(each, index) for index, each in enumerate(reader.tables(content, "facets", "")))
+    facets = tuple(reader.facet(table, index) for index, table in enumerate(reader.tables(content, "facets", "")))
     reader.refuse_repeated([facet.name for facet in facets], "facets")
     name = content.get("name", Path(place).stem)
     if not isinstance(name, str):
@@ -175,10 +175,10 @@ class _TaxonomyReader:
         if name in _RESERVED:
             self._fail(where, "name", "another name", name)
         where = f"facet {name!r}"
-        known = {"name", "label", "description", "required", "most_values", "values"}
-        self.refuse_unknown(content, known, where)
+        keys = {"name", "label", "description", "required", "most_values", "values"}
+        self.refuse_unknown(content, keys, where)
         values = tuple(
-            self._value(each, f"{where}, values[{i}]") for i, each in enumerate(self.tables(content, "values", where))
+            self._value(table, f"{where}, values[{i}]") for i, table in enumerate(self.tables(content, "values", where))
         )
         self.refuse_repeated([value.name for value in values], f"{where}, values")
         required, most = content.get("required", False), content.get("most_values", _MOST_VALUES)
@@ -199,18 +199,18 @@ class _TaxonomyReader:
         return Value(name, labels, descriptions, tuple(map(str, terms)))
 
     def tables(self, content: dict[str, object], key: str, where: str) -> list[dict[str, object]]:
-        found = content.get(key)
-        if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
-            self._fail(where, key, f"one or more tables [[{key if not where else 'facets.' + key}]]", found)
-        return found
+        tables = content.get(key)
+        if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+            self._fail(where, key, f"one or more tables [[{key if not where else 'facets.' + key}]]", tables)
+        return tables
 
     def refuse_unknown(self, content: dict[str, object], known: set[str], where: str) -> None:
         if unknown := sorted(content.keys() - known):
             raise SettingsError(f"{self._at(where)}: expected {', '.join(sorted(known))}, found {', '.join(unknown)}")
 
     def refuse_repeated(self, names: list[str], where: str) -> None:
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise SettingsError(f"{self._at(where)}: {', '.join(repeated)} stands more than once")
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise SettingsError(f"{self._at(where)}: {', '.join(duplicates)} stands more than once")
 
     def _name(self, content: dict[str, object], where: str) -> str:
         name = content.get("name")
@@ -220,22 +220,22 @@ class _TaxonomyReader:
 
     def _words(self, content: dict[str, object], key: str, where: str) -> tuple[tuple[str, str], ...]:
         """Texts by language; one text stands for all languages."""
-        given = content.get(key)
-        if isinstance(given, str) and given.strip():
-            return tuple((language, given.strip()) for language in LANGUAGES)
-        if not isinstance(given, dict) or not given or not all(isinstance(each, str) for each in given.values()):
-            self._fail(where, key, "a text, or texts ja and en", given)
-        if unknown := sorted(given.keys() - set(LANGUAGES)):
+        value = content.get(key)
+        if isinstance(value, str) and value.strip():
+            return tuple((language, value.strip()) for language in LANGUAGES)
+        if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
+            self._fail(where, key, "a text, or texts ja and en", value)
+        if unknown := sorted(value.keys() - set(LANGUAGES)):
             self._fail(where, key, "languages ja and en", ", ".join(unknown))
-        words = {language: str(given.get(language, "")).strip() for language in LANGUAGES}
+        words = {language: str(value.get(language, "")).strip() for language in LANGUAGES}
         fallback = words["en"] or words["ja"]
         if not fallback:
-            self._fail(where, key, "a text", given)
+            self._fail(where, key, "a text", value)
         return tuple((language, words[language] or fallback) for language in LANGUAGES)
 
-    def _fail(self, where: str, key: str, expected: str, found: object) -> NoReturn:
-        shown = "nothing" if found is None else repr(found)
-        raise SettingsError(f"{self._at(where)}, {key}: expected {expected}, found {shown}".replace(", ,", ","))
+    def _fail(self, where: str, key: str, expected: str, value: object) -> NoReturn:
+        text = "nothing" if value is None else repr(value)
+        raise SettingsError(f"{self._at(where)}, {key}: expected {expected}, found {text}".replace(", ,", ","))
 
     def _at(self, where: str) -> str:
         return f"{self._place}, {where}" if where else self._place

@@ -76,9 +76,9 @@ def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_
     if not documents:
         raise QueryError("nothing is indexed to propose a taxonomy from; run `rag-assets index FOLDER` first")
     groups = _groups(documents, embedder, most_values)
-    language = "ja" if sum(each.language == "ja" for each in documents) * 2 >= len(documents) else "en"
+    language = "ja" if sum(document.language == "ja" for document in documents) * 2 >= len(documents) else "en"
     terms = _distinguishing(documents, groups)
-    values = [_by_terms(index, found, language) for index, found in enumerate(terms)]
+    values = [_by_terms(index, own_terms, language) for index, own_terms in enumerate(terms)]
     if model.generative:
         values = _named(model, documents, groups, terms, values, language)
     japanese = language == "ja"
@@ -113,13 +113,13 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
 
 
 def _documents(lake: Lake) -> list[Profile]:
-    found = {}
+    profiles = {}
     for shard in lake.latest(FILE_SUMMARIES):
         rows = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
         summaries = {row["document_id"]: row["text"] for row in rows}
         for document in load_documents(lake, shard, sorted(summaries)):
-            found[document.document_id] = _described(document, summaries[document.document_id])
-    return [found[name] for name in sorted(found)]
+            profiles[document.document_id] = _described(document, summaries[document.document_id])
+    return [profiles[name] for name in sorted(profiles)]
 
 
 def _described(document: Document, summary: str) -> Profile:
@@ -128,40 +128,40 @@ def _described(document: Document, summary: str) -> Profile:
     headings, lines = [title], list[str]()
     for page in document.pages:
         if page.role is None:
-            found = outline(page.blocks)
-            headings += [page.name or "", *found.headings]
-            lines += [*found.columns, *found.sentences]
+            page_outline = outline(page.blocks)
+            headings += [page.name or "", *page_outline.headings]
+            lines += [*page_outline.columns, *page_outline.sentences]
     return Profile(title, summary, tuple(headings[:_LINES]), tuple(lines[:_LINES]), document.language)
 
 
-def _groups(documents: Sequence[Profile], embedder: Embedder, most: int) -> list[list[int]]:
+def _groups(documents: Sequence[Profile], embedder: Embedder, limit: int) -> list[list[int]]:
     if len(documents) < _LEAST_DOCUMENTS:
         return [list(range(len(documents)))]
-    vectors = embedder.embed([each.summary for each in documents], EmbeddingKind.PASSAGE).astype(np.float64)
+    vectors = embedder.embed([document.summary for document in documents], EmbeddingKind.PASSAGE).astype(np.float64)
     vectors = vectors - vectors.mean(axis=0)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (lengths > 1e-6).any():
         return [list(range(len(documents)))]
-    return cluster(vectors / np.where(lengths > 0, lengths, 1), most)
+    return cluster(vectors / np.where(lengths > 0, lengths, 1), limit)
 
 
 def _k_means(vectors: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Labels of the vectors and centres of the clusters, none of them empty."""
-    chosen = [int((vectors @ vectors.mean(axis=0)).round(9).argmax())]
-    while len(chosen) < count:
-        chosen.append(int((vectors @ vectors[chosen].T).max(axis=1).round(9).argmin()))
-    centres = vectors[chosen]
+    seeds = [int((vectors @ vectors.mean(axis=0)).round(9).argmax())]
+    while len(seeds) < count:
+        seeds.append(int((vectors @ vectors[seeds].T).max(axis=1).round(9).argmin()))
+    centres = vectors[seeds]
     labels = np.zeros(len(vectors), dtype=np.int64)
     for _ in range(_ROUNDS):
-        following = (vectors @ centres.T).round(9).argmax(axis=1)
-        kept = np.unique(following)
-        centres = np.stack([vectors[following == label].sum(axis=0) for label in kept])
+        new_labels = (vectors @ centres.T).round(9).argmax(axis=1)
+        used_labels = np.unique(new_labels)
+        centres = np.stack([vectors[new_labels == label].sum(axis=0) for label in used_labels])
         norms = np.linalg.norm(centres, axis=1, keepdims=True)
         centres = centres / np.where(norms > 0, norms, 1)
-        following = np.searchsorted(kept, following).astype(np.int64)
-        if np.array_equal(following, labels):
+        new_labels = np.searchsorted(used_labels, new_labels).astype(np.int64)
+        if np.array_equal(new_labels, labels):
             break
-        labels = following
+        labels = new_labels
     return labels, centres
 
 
@@ -182,21 +182,21 @@ def _distinguishing(documents: Sequence[Profile], groups: Sequence[Sequence[int]
     """For each cluster the terms that most of its documents and few others hold, best first."""
     holders: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
-        for each in (documents[index] for index in group):
-            for line in (*each.headings, *each.lines):
+        for document in (documents[index] for index in group):
+            for line in (*document.headings, *document.lines):
                 holders[line_key(line)].add(number)
-    shared = frozenset(key for key, numbers in holders.items() if len(numbers) > 1)
+    shared_keys = frozenset(key for key, numbers in holders.items() if len(numbers) > 1)
     spellings: Counter[str] = Counter()
     weights: list[Counter[str]] = []
-    for each in documents:
-        headed, said = (
-            _words("\n".join(line for line in lines if line_key(line) not in shared))
-            for lines in (each.headings, each.lines)
+    for document in documents:
+        heading_words, line_words = (
+            _words("\n".join(line for line in lines if line_key(line) not in shared_keys))
+            for lines in (document.headings, document.lines)
         )
-        spellings.update([*headed, *said])
-        weights.append(Counter({word.lower(): 1 for word in said} | {word.lower(): 2 for word in headed}))
-    spelled = {word.lower(): word for word, _ in sorted(spellings.items(), key=lambda found: (found[1], found[0]))}
-    return [[spelled[word] for word in terms] for terms in _best_terms(weights, groups)]
+        spellings.update([*heading_words, *line_words])
+        weights.append(Counter({word.lower(): 1 for word in line_words} | {word.lower(): 2 for word in heading_words}))
+    spelling = {word.lower(): word for word, _ in sorted(spellings.items(), key=lambda item: (item[1], item[0]))}
+    return [[spelling[word] for word in terms] for terms in _best_terms(weights, groups)]
 
 
 def _best_terms(weights: Sequence[Counter[str]], groups: Sequence[Sequence[int]]) -> Iterator[list[str]]:
@@ -205,17 +205,17 @@ def _best_terms(weights: Sequence[Counter[str]], groups: Sequence[Sequence[int]]
     for group in groups:
         here = sum((weights[index] for index in group), Counter[str]())
         counts = Counter(word for index in group for word in weights[index])
-        others = max(1, len(weights) - len(group))
+        other_count = max(1, len(weights) - len(group))
         scores = {}
         for word, count in here.items():
-            share, elsewhere = count / len(group), (everywhere[word] - count + 0.5) / others
+            share, elsewhere = count / len(group), (everywhere[word] - count + 0.5) / other_count
             if share > elsewhere and (counts[word] > 1 or len(group) == 1):
                 scores[word] = share * math.log(share / elsewhere)
-        kept: list[str] = []
+        best_words: list[str] = []
         for word in sorted(scores, key=lambda word: (-round(scores[word], 9), -len(word), word)):
-            if not any(word in other or other in word for other in kept):
-                kept.append(word)
-        yield kept[:_TERMS]
+            if not any(word in earlier or earlier in word for earlier in best_words):
+                best_words.append(word)
+        yield best_words[:_TERMS]
 
 
 def _words(text: str) -> list[str]:
@@ -250,21 +250,21 @@ def _named(
     """Values as the model names them; where it does not, as they are."""
     requests = []
     for index, group in enumerate(groups):
-        others = [word for other, words in enumerate(terms) if other != index for word in words[:3]]
+        other_words = [word for position, words in enumerate(terms) if position != index for word in words[:3]]
         members = [documents[position] for position in group[:: max(1, len(group) // _EXAMPLES)][:_EXAMPLES]]
-        requests.append(_request(members, terms[index], others, language))
+        requests.append(_request(members, terms[index], other_words, language))
     position = {request.content_sha256: index for index, request in enumerate(requests)}
-    named = list(values)
+    new_values = list(values)
     for answer in model.generate(requests):
         index = position[answer.request.content_sha256]
-        named[index] = _value(answer, values[index])
-    return named
+        new_values[index] = _value(answer, values[index])
+    return new_values
 
 
-def _request(members: Sequence[Profile], terms: Sequence[str], others: Sequence[str], language: str) -> Request:
+def _request(members: Sequence[Profile], terms: Sequence[str], other_words: Sequence[str], language: str) -> Request:
     prompt = load_prompt(NAME_STEP, language)
-    told = [": ".join(filter(None, (each.title, each.summary))) for each in members]
-    text = cut_to_tokens("\n".join(f"- {each}" for each in told), _EXAMPLE_TOKENS)
+    descriptions = [": ".join(filter(None, (member.title, member.summary))) for member in members]
+    text = cut_to_tokens("\n".join(f"- {description}" for description in descriptions), _EXAMPLE_TOKENS)
     separator = "、" if language == "ja" else ", "
     schema: dict[str, JsonValue] = object_schema(
         {
@@ -275,7 +275,7 @@ def _request(members: Sequence[Profile], terms: Sequence[str], others: Sequence[
         }
     )
     question = prompt.question.substitute(
-        others=separator.join(others) or "-", terms=separator.join(terms) or "-", document=fenced(text)
+        others=separator.join(other_words) or "-", terms=separator.join(terms) or "-", document=fenced(text)
     )
     return Request(
         prefix=prompt.prefix.substitute(description_chars=str(_DESCRIPTION_CHARS)),
@@ -293,27 +293,27 @@ def _value(answer: Completion, fallback: Value) -> Value:
     name, label = str(value["name"]).strip().lower(), one_line(value["label"])
     description = one_line(value["description"])
     terms = value["terms"] if isinstance(value["terms"], list) else []
-    kept = tuple(dict.fromkeys(text for text in (one_line(term) for term in terms) if text))
+    clean_terms = tuple(dict.fromkeys(text for text in (one_line(term) for term in terms) if text))
     if not label or not description:
         return fallback
-    return Value(name if NAME.fullmatch(name) else fallback.name, _both(label), _both(description), kept)
+    return Value(name if NAME.fullmatch(name) else fallback.name, _both(label), _both(description), clean_terms)
 
 
 def _unique(values: Sequence[Value]) -> tuple[Value, ...]:
     """Values whose names are all different: those that stand again get a number."""
-    seen: Counter[str] = Counter()
-    taken = {value.name for value in values}
-    kept = []
+    counts: Counter[str] = Counter()
+    names = {value.name for value in values}
+    unique_values = []
     for value in values:
-        seen[value.name] += 1
+        counts[value.name] += 1
         name = value.name
-        while seen[value.name] > 1 and name in taken:
-            name = f"{value.name}_{seen[value.name]}"
-            if name in taken:
-                seen[value.name] += 1
-        taken.add(name)
-        kept.append(Value(name, value.labels, value.descriptions, value.terms))
-    return tuple(kept)
+        while counts[value.name] > 1 and name in names:
+            name = f"{value.name}_{counts[value.name]}"
+            if name in names:
+                counts[value.name] += 1
+        names.add(name)
+        unique_values.append(Value(name, value.labels, value.descriptions, value.terms))
+    return tuple(unique_values)
 
 
 def _both(text: str) -> tuple[tuple[str, str], ...]:

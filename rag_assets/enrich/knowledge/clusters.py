@@ -88,18 +88,18 @@ def update_question_clusters(
     """
     key = wanted_clusters(lake, cut_distance, embedder_name)
     if lake.inputs(QUESTION_CLUSTERS, WHOLE) == {WHOLE: key}:
-        stored = lake.read(QUESTION_CLUSTERS, columns=["is_representative"])["is_representative"]
-        return ClusterUpdate(0, len(stored), sum(stored.to_pylist()))
+        representatives = lake.read(QUESTION_CLUSTERS, columns=["is_representative"])["is_representative"]
+        return ClusterUpdate(0, len(representatives), sum(representatives.to_pylist()))
     values = _questions(lake)
     records: list[Record] = []
     cluster_count = 0
-    for done, (value, questions) in enumerate(sorted(values.items()), start=1):
-        found = cluster_texts([text for _, text in questions], embed, cut_distance)
-        records += _records(value, [qa_id for qa_id, _ in questions], found)
-        cluster_count += len(found)
-        progress(done, len(values))
-    written = lake.write(QUESTION_CLUSTERS, WHOLE, rows(QUESTION_CLUSTERS.schema, records), {WHOLE: key}).written
-    return ClusterUpdate(int(written), len(records), cluster_count)
+    for number, (value, questions) in enumerate(sorted(values.items()), start=1):
+        clusters = cluster_texts([text for _, text in questions], embed, cut_distance)
+        records += _records(value, [qa_id for qa_id, _ in questions], clusters)
+        cluster_count += len(clusters)
+        progress(number, len(values))
+    is_written = lake.write(QUESTION_CLUSTERS, WHOLE, rows(QUESTION_CLUSTERS.schema, records), {WHOLE: key}).written
+    return ClusterUpdate(int(is_written), len(records), cluster_count)
 
 
 def cluster_texts(texts: Sequence[str], embed: Embed, cut_distance: float) -> list[Cluster]:
@@ -120,21 +120,23 @@ def cluster_texts(texts: Sequence[str], embed: Embed, cut_distance: float) -> li
     if not distinct:
         return []
     vectors = embed(distinct).astype(np.float32, copy=False)
-    found = []
+    clusters = []
     for group in _groups(vectors, cut_distance):
         for members in _complete_linkage(vectors, group, cut_distance):
             counts = np.array([len(positions[distinct[index]]) for index in members])
             distances = _distances(vectors[members])
             centre = int(np.argmin((distances * counts).sum(axis=1).round(_DECIMALS)))
-            told = {
+            distance_of = {
                 position: float(distances[centre, index])
                 for index, member in enumerate(members)
                 for position in positions[distinct[member]]
             }
-            ordered = tuple(sorted(told))
+            sorted_positions = tuple(sorted(distance_of))
             medoid = positions[distinct[members[centre]]][0]
-            found.append(Cluster(ordered, medoid, tuple(told[position] for position in ordered)))
-    return sorted(found, key=lambda cluster: cluster.members)
+            clusters.append(
+                Cluster(sorted_positions, medoid, tuple(distance_of[position] for position in sorted_positions))
+            )
+    return sorted(clusters, key=lambda cluster: cluster.members)
 
 
 def redundancy_report(lake: Lake) -> str:
@@ -172,18 +174,18 @@ def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float) -> str:
     for row in lake.read(QUESTION_CLUSTERS, columns=["facet", "value", "qa_id", "cluster"]).to_pylist():
         clusters = by_value.setdefault((row["facet"], row["value"]), {})
         clusters.setdefault(row["cluster"], []).append(row["qa_id"])
-    repeated = {value: sum(map(len, found.values())) - len(found) for value, found in by_value.items()}
-    if not repeated:
+    repeat_counts = {value: sum(map(len, clusters.values())) - len(clusters) for value, clusters in by_value.items()}
+    if not repeat_counts:
         return "There are too few questions to compare."
-    chosen = min(repeated, key=lambda value: (-repeated[value], value))
-    ordered = sorted(by_value[chosen].values(), key=lambda members: (-len(members), members))
-    qa_ids = [qa_id for members in ordered for qa_id in sorted(members)][:_SHOWN]
+    facet_value = min(repeat_counts, key=lambda value: (-repeat_counts[value], value))
+    member_lists = sorted(by_value[facet_value].values(), key=lambda members: (-len(members), members))
+    qa_ids = [qa_id for members in member_lists for qa_id in sorted(members)][:_SHOWN]
     if len(qa_ids) < 2:
         return "There are too few questions to compare."
     columns = lake.read(SYNTHETIC_QA, columns=["qa_id", "question"])
     texts = dict(zip(columns["qa_id"].to_pylist(), columns["question"].to_pylist(), strict=True))
     labels = [texts.get(qa_id, qa_id) for qa_id in qa_ids]
-    svg = draw_dendrogram(embed(labels), labels, cut_distance, f"{chosen[0]}={chosen[1]}")
+    svg = draw_dendrogram(embed(labels), labels, cut_distance, f"{facet_value[0]}={facet_value[1]}")
     return markdown_picture("questions", svg)
 
 

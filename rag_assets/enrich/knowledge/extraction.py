@@ -71,12 +71,12 @@ class Selection:
     @property
     def document_count(self) -> int:
         """Documents that the questions are of."""
-        return len({each.document_id for each in self.questions})
+        return len({question.document_id for question in self.questions})
 
     @property
     def language(self) -> str:
         """The most frequent language of the questions; of equal ones the first by name."""
-        counts = Counter(each.language for each in self.questions)
+        counts = Counter(question.language for question in self.questions)
         return min(counts, key=lambda name: (-counts[name], name))
 
 
@@ -104,26 +104,32 @@ def select(
     documents: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for document_id in questions:
         values = sorted(set(facets.get(document_id, ())))
-        for selected in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
-            if len({value.partition("=")[0] for value in selected}) == len(selected):
-                documents[selected].add(document_id)
-    counts = {selected: sum(len(questions[name]) for name in names) for selected, names in documents.items() if names}
-    combined = [
-        selected
-        for selected, names in documents.items()
-        if len(selected) > 1
+        for combination in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
+            if len({value.partition("=")[0] for value in combination}) == len(combination):
+                documents[combination].add(document_id)
+    counts = {
+        combination: sum(len(questions[name]) for name in names) for combination, names in documents.items() if names
+    }
+    multiples = [
+        combination
+        for combination, names in documents.items()
+        if len(combination) > 1
         and len(names) >= least_documents
-        and counts[selected] >= least_questions
-        and all(len(names) < len(documents[part]) for part in combinations(selected, len(selected) - 1))
+        and counts[combination] >= least_questions
+        and all(len(names) < len(documents[part]) for part in combinations(combination, len(combination) - 1))
     ]
-    combined.sort(key=lambda selected: (-counts[selected], selected))
-    singles = sorted(selected for selected in documents if len(selected) == 1 and counts[selected])
+    multiples.sort(key=lambda combination: (-counts[combination], combination))
+    singles = sorted(combination for combination in documents if len(combination) == 1 and counts[combination])
     return [
         Selection(
-            selected,
-            tuple(sorted((each for name in documents[selected] for each in questions[name]), key=lambda q: q.qa_id)),
+            combination,
+            tuple(
+                sorted(
+                    (question for name in documents[combination] for question in questions[name]), key=lambda q: q.qa_id
+                )
+            ),
         )
-        for selected in [*singles, *combined[:most_combinations]]
+        for combination in [*singles, *multiples[:most_combinations]]
     ]
 
 
@@ -179,7 +185,7 @@ class TermCounts:
         Political Analysis 16(4), 2008, equations 15, 16, 18 and 22. Deviations: a question counts a term once; the
         prior is the counts over all questions, scaled to a tenth of their sum.
         """
-        inside = Counter(term for each in questions for term in self.of_question[each.qa_id])
+        inside = Counter(term for question in questions for term in self.of_question[question.qa_id])
         total = self.counts.total()
         n_inside = inside.total()
         n_outside, n_prior = total - n_inside, _PRIOR_SHARE * total
@@ -211,7 +217,7 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
             documents[term].add(question.document_id)
             frequency[term] += 1
     several = selection.document_count > 1
-    ordered = sorted(
+    ranking = sorted(
         (term for term, score in scores.items() if score > -1e-9),
         key=lambda term: (
             several and len(documents[term]) < 2,
@@ -220,11 +226,11 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
             term,
         ),
     )
-    chosen: list[str] = []
-    for term in ordered:
-        if len(chosen) < count and not any(term in better for better in chosen):
-            chosen.append(term)
-    return [terms.spelled(term) for term in chosen]
+    chosen_terms: list[str] = []
+    for term in ranking:
+        if len(chosen_terms) < count and not any(term in better for better in chosen_terms):
+            chosen_terms.append(term)
+    return [terms.spelled(term) for term in chosen_terms]
 
 
 def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[QuestionAnswer]:
@@ -239,26 +245,27 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     its length.
     """
     weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
-    left = {each.qa_id: each for each in selection.questions}
-    covered: set[str] = set()
-    chosen: list[QuestionAnswer] = []
+    left = {question.qa_id: question for question in selection.questions}
+    covered_terms: set[str] = set()
+    chosen_questions: list[QuestionAnswer] = []
     while left:
         # summed in order, so that equal sets give equal sums whatever the order of hashing
         gains = {
-            name: sum(weights[term] for term in sorted(terms.of_question[name] - covered)) / math.sqrt(_length(each))
-            for name, each in left.items()
+            name: sum(weights[term] for term in sorted(terms.of_question[name] - covered_terms))
+            / math.sqrt(_length(question))
+            for name, question in left.items()
         }
         best = min(left, key=lambda name: (-round(gains[name], 9), name))
         if gains[best] <= 0:
             break
         question = left.pop(best)
-        if chosen and _length(question) > chars:
+        if chosen_questions and _length(question) > chars:
             continue
-        chosen.append(question)
+        chosen_questions.append(question)
         chars -= _length(question)
-        covered |= terms.of_question[best]
-        left = {name: each for name, each in left.items() if _length(each) <= chars}
-    return chosen
+        covered_terms |= terms.of_question[best]
+        left = {name: question for name, question in left.items() if _length(question) <= chars}
+    return chosen_questions
 
 
 def compose_summary(selection: Selection, group: str, named: Sequence[str], terms: TermCounts, chars: int) -> str:
@@ -267,15 +274,15 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
     The group is what people call the facet values; characters are a rough limit.
     """
     documents, questions = selection.document_count, len(selection.questions)
-    shown = named[:_SHOWN_TERMS]
+    shown_terms = named[:_SHOWN_TERMS]
     if selection.language == "ja":
         head = f"{group}：文書 {documents} 件、質問 {questions} 件。"
-        lines = [f"{head}主な語：{'、'.join(shown)}。" if shown else head, "代表的な質問："]
+        lines = [f"{head}主な語：{'、'.join(shown_terms)}。" if shown_terms else head, "代表的な質問："]
     else:
         head = f"{group}: {documents} documents, {questions} questions."
-        lines = [f"{head} Main terms: {', '.join(shown)}." if shown else head, "Typical questions:"]
-    chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
-    lines += [f"- {one_line(each.question)} — {one_line(each.answer, _ANSWER_CHARS)}" for each in chosen]
+        lines = [f"{head} Main terms: {', '.join(shown_terms)}." if shown_terms else head, "Typical questions:"]
+    samples = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
+    lines += [f"- {one_line(question.question)} — {one_line(question.answer, _ANSWER_CHARS)}" for question in samples]
     return "\n".join(lines)
 
 

@@ -98,26 +98,26 @@ def update_meta_knowledge(
         update.kept = lake.row_count(META_KNOWLEDGE, WHOLE)
         return update
     selections = _load(lake, options)
-    stored = {row["selection"]: row for row in lake.read(META_KNOWLEDGE).to_pylist()}
+    stored_rows = {row["selection"]: row for row in lake.read(META_KNOWLEDGE).to_pylist()}
     writer = _Writer(model, options, taxonomy, selections)
     records: list[Record] = []
-    wanted: dict[str, Selection] = {}
+    new_selections: dict[str, Selection] = {}
     for selection in selections:
-        row = stored.get(selection.name)
+        row = stored_rows.get(selection.name)
         if row is not None and row["content_sha256"] == writer.content(selection):
             records.append(writer.kept(row, selection))
         else:
-            wanted[selection.name] = selection
-    update.kept, update.rewritten = len(records), len(wanted)
-    update.removed = len(stored.keys() - {selection.name for selection in selections})
+            new_selections[selection.name] = selection
+    update.kept, update.rewritten = len(records), len(new_selections)
+    update.removed = len(stored_rows.keys() - {selection.name for selection in selections})
     missing = Missing()
-    texts: Iterable[tuple[str, str | None]] = ((name, None) for name in wanted)
+    texts: Iterable[tuple[str, str | None]] = ((name, None) for name in new_selections)
     if model.generative:
-        dialogues = ((name, watched(writer.dialogue(selection), missing)) for name, selection in wanted.items())
+        dialogues = ((name, watched(writer.dialogue(selection), missing)) for name, selection in new_selections.items())
         texts = converse(model, dialogues)
     for name, text in texts:
         update.stand_ins += model.generative and text is None
-        records.append(writer.record(wanted[name], text))
+        records.append(writer.record(new_selections[name], text))
         progress(len(records), len(selections))
     inputs = {WHOLE: marked_stand_ins(key, missing.causes, again=missing.again)}
     update.written = int(lake.write(META_KNOWLEDGE, WHOLE, rows(META_KNOWLEDGE.schema, records), inputs).written)
@@ -146,7 +146,9 @@ class _Writer:
     def content(self, selection: Selection) -> str:
         """Digest of what a summary is made from."""
         facts = tuple(
-            fact for each in selection.questions for fact in (each.qa_id, each.question, each.answer, each.language)
+            fact
+            for question in selection.questions
+            for fact in (question.qa_id, question.question, question.answer, question.language)
         )
         return digest(self._method, selection.facets, self._group(selection), facts)
 
@@ -201,7 +203,7 @@ def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
     clusters: dict[str, dict[str, tuple[int, bool]]] = defaultdict(dict)
     for row in lake.read(QUESTION_CLUSTERS).to_pylist():
         clusters[f"{row['facet']}={row['value']}"][row["qa_id"]] = row["cluster"], row["is_representative"]
-    return [_distinct(each, clusters.get(each.facets[0], {})) for each in selections]
+    return [_distinct(selection, clusters.get(selection.facets[0], {})) for selection in selections]
 
 
 def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) -> Selection:
@@ -209,17 +211,19 @@ def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) ->
 
     Clusters are by id of the question, each with whether the question stands for it.
     """
-    kept: dict[int, QuestionAnswer] = {}
+    by_cluster: dict[int, QuestionAnswer] = {}
     alone: list[QuestionAnswer] = []
     for question in selection.questions:
         cluster = clusters.get(question.qa_id)
         if cluster is None:
             alone.append(question)
         elif cluster[1]:
-            kept[cluster[0]] = question
+            by_cluster[cluster[0]] = question
         else:
-            kept.setdefault(cluster[0], question)
-    return Selection(selection.facets, tuple(sorted([*alone, *kept.values()], key=lambda each: each.qa_id)))
+            by_cluster.setdefault(cluster[0], question)
+    return Selection(
+        selection.facets, tuple(sorted([*alone, *by_cluster.values()], key=lambda question: question.qa_id))
+    )
 
 
 def knowledge_dialogue(
@@ -242,12 +246,12 @@ def knowledge_dialogue(
     while True:
         asked_chars = chars if len(texts) == 1 else part_chars
         answers = yield [_request(selection, group, text, asked_chars) for text in texts]
-        written = [each for each in map(_summary, answers) if each]
-        if len(written) < len(answers):
+        summaries = [summary for summary in map(_summary, answers) if summary]
+        if len(summaries) < len(answers):
             return None
-        if len(written) == 1:
-            return written[0]
-        texts = _read_together(written, room)
+        if len(summaries) == 1:
+            return summaries[0]
+        texts = _read_together(summaries, room)
 
 
 def question_parts(questions: Sequence[QuestionAnswer], tokens: int) -> list[str]:
@@ -256,10 +260,13 @@ def question_parts(questions: Sequence[QuestionAnswer], tokens: int) -> list[str
     Returns:
         Parts; within one, documents stand in order of the digests of what they say, and questions in order of theirs.
     """
-    ordered = sorted(questions, key=lambda each: (each.document_id, each.qa_id))
-    documents = ["\n".join(map(_lines, each)) for _, each in groupby(ordered, key=lambda each: each.document_id)]
-    keyed = [(sha256(text.encode("utf-8", "surrogatepass")).digest(), text) for text in documents]
-    return _split(sorted(keyed), tokens, 0)
+    sorted_questions = sorted(questions, key=lambda question: (question.document_id, question.qa_id))
+    documents = [
+        "\n".join(map(_lines, group))
+        for _, group in groupby(sorted_questions, key=lambda question: question.document_id)
+    ]
+    keyed_texts = [(sha256(text.encode("utf-8", "surrogatepass")).digest(), text) for text in documents]
+    return _split(sorted(keyed_texts), tokens, 0)
 
 
 def _split(documents: Sequence[tuple[bytes, str]], tokens: int, depth: int) -> list[str]:
@@ -272,8 +279,8 @@ def _split(documents: Sequence[tuple[bytes, str]], tokens: int, depth: int) -> l
     if len(documents) == 1 or depth == 8 * len(documents[0][0]):
         return split_to_tokens(text, tokens)
     halves: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
-    for key, each in documents:
-        halves[key[depth // 8] >> (7 - depth % 8) & 1].append((key, each))
+    for key, document in documents:
+        halves[key[depth // 8] >> (7 - depth % 8) & 1].append((key, document))
     return [part for half in halves for part in _split(half, tokens, depth + 1)]
 
 

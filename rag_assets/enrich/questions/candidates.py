@@ -100,7 +100,7 @@ def candidates(
     in, and hidden pages are passed over. No question is made from the common lines, which many documents share.
     """
     topic, kind = document_subject(document_id, title, language)
-    found: list[QuestionCandidate] = []
+    all_candidates: list[QuestionCandidate] = []
     for page in pages:
         if not is_content(page):
             continue
@@ -109,8 +109,8 @@ def candidates(
         if language == "ja" and any(is_japanese(block.text) for block in page.blocks):
             phrasing = "ja"
         writer = Japanese(topic, kind) if phrasing == "ja" else English(topic, PurePosixPath(document_id).stem)
-        found += _page_candidates(page, writer, common)
-    return [each for each in found if _is_sound(each)]
+        all_candidates += _page_candidates(page, writer, common)
+    return [candidate for candidate in all_candidates if _is_sound(candidate)]
 
 
 def is_content(page: Page) -> bool:
@@ -140,8 +140,8 @@ def document_candidate(
         topic = topic or ("" if is_placeholder(stem) or "__" in stem else stem)
     writer = Japanese(topic, kind) if language == "ja" else English(topic)
     question = writer.document()
-    made = QuestionCandidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)
-    return made if question and len(answer) >= SHORTEST_ANSWER and _is_sound(made) else None
+    candidate = QuestionCandidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)
+    return candidate if question and len(answer) >= SHORTEST_ANSWER and _is_sound(candidate) else None
 
 
 def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iterator[QuestionCandidate]:
@@ -185,8 +185,8 @@ class _Maker:
     def make(
         self, kind: CandidateKind, question: str, answer: str, quotes: Iterable[str], subject: str, offset: int = 0
     ) -> Iterator[QuestionCandidate]:
-        ticked = [item.strip() for item in _CHECKED.findall(answer)]
-        text = self.writer.separator.join(ticked) if ticked else one_line(answer)
+        ticked_items = [item.strip() for item in _CHECKED.findall(answer)]
+        text = self.writer.separator.join(ticked_items) if ticked_items else one_line(answer)
         if question and len(text) >= SHORTEST_ANSWER and len(text) <= ANSWER_CHARS:
             place = (self.page_number, self.block_index + offset)
             yield QuestionCandidate(kind, one_line(question), text, *place, tuple(map(one_line, quotes)), subject)
@@ -194,11 +194,11 @@ class _Maker:
     def asked(self, sentence: str) -> Iterator[QuestionCandidate]:
         """Questions that a sentence of the block answers."""
         if isinstance(self.writer, English):
-            found = english_questions(sentence, self.writer.document_name)
+            questions = english_questions(sentence, self.writer.document_name)
         else:
-            found = japanese_questions(sentence, self.writer.about(self.section))
-        for each in found:
-            yield from self.make(each.kind, each.question, each.answer, (sentence,), each.subject)
+            questions = japanese_questions(sentence, self.writer.about(self.section))
+        for question in questions:
+            yield from self.make(question.kind, question.question, question.answer, (sentence,), question.subject)
 
 
 def _section(block: Block, page: Page, writer: Writer) -> str:
@@ -221,14 +221,14 @@ def _table(block: Block, maker: _Maker, common: Container[str]) -> Iterator[Ques
     keys, alone = key_columns(header, columns)
     if not keys or sum(bool(re.search(r"[:：]", name)) for name in header) > 1:
         return
-    shared = {index for index, row in enumerate(body) if row_text(row.cells) in common}
-    if alone and len(shared) * 2 <= len(body):
+    shared_rows = {index for index, row in enumerate(body) if row_text(row.cells) in common}
+    if alone and len(shared_rows) * 2 <= len(body):
         yield from _listing(header[keys[0]], columns[keys[0]], maker)
-    named: dict[tuple[str, ...], list[int]] = {}
+    rows_by_name: dict[tuple[str, ...], list[int]] = {}
     for index, name in enumerate(zip(*(columns[key] for key in keys), strict=True)):
-        named.setdefault(name, []).append(index)
-    most = 1 if alone else _GROUPED
-    sources = [rows for rows in named.values() if len(rows) <= most and shared.isdisjoint(rows)]
+        rows_by_name.setdefault(name, []).append(index)
+    limit = 1 if alone else _GROUPED
+    sources = [rows for rows in rows_by_name.values() if len(rows) <= limit and shared_rows.isdisjoint(rows)]
     yield from _cells(header, columns, keys, _spread(sources, _ROWS), maker, common)
 
 
@@ -266,17 +266,17 @@ def _short(value: str) -> str:
     """A cell, of a long one as many of its first sentences as an answer takes."""
     if len(value) <= ANSWER_CHARS:
         return value
-    shown = ""
+    text = ""
     for sentence in sentences(value):
-        if len(shown) + len(sentence) + 1 > ANSWER_CHARS // 2:
+        if len(text) + len(sentence) + 1 > ANSWER_CHARS // 2:
             break
-        shown = f"{shown} {sentence}".strip()
-    return shown
+        text = f"{text} {sentence}".strip()
+    return text
 
 
 def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[QuestionCandidate]:
     names = list(dict.fromkeys(line for line in values if can_be_key(line, name)))
-    short = all(len(each) <= KEY_CHARS // 2 for each in names)
+    short = all(len(name) <= KEY_CHARS // 2 for name in names)
     if 3 <= len(names) <= _LISTED and short and maker.section and 2 <= len(name) <= LABEL_CHARS[maker.writer.language]:
         question = maker.writer.listed(maker.section, name)
         answer = maker.writer.separator.join(names)
@@ -324,28 +324,28 @@ def _labelled(label: str, value: str, maker: _Maker) -> Iterator[QuestionCandida
     yield from maker.make(CandidateKind.PAIR, question, value, (label, value), f"{maker.section} {label}")
 
 
-def _heading(block: Block, following: Sequence[Block], maker: _Maker) -> Iterator[QuestionCandidate]:
+def _heading(block: Block, blocks: Sequence[Block], maker: _Maker) -> Iterator[QuestionCandidate]:
     heading = plain_heading(block.text)
     if not is_section_name(heading, maker.writer.language):
         return
-    answer, offset = _beginning(following, maker.writer.language)
+    answer, offset = _beginning(blocks, maker.writer.language)
     if answer and folded(answer) != folded(heading):
         question = maker.writer.section(heading)
         yield from maker.make(CandidateKind.SECTION, question, answer, (answer.split("\n")[0],), heading, offset)
 
 
-def _beginning(following: Sequence[Block], language: str) -> tuple[str, int]:
+def _beginning(blocks: Sequence[Block], language: str) -> tuple[str, int]:
     """The first one or two sentences of prose right under a heading, and how many blocks below they stand."""
-    for offset, block in enumerate(following, start=1):
+    for offset, block in enumerate(blocks, start=1):
         if block.kind not in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM):
             return "", 0
-        found = sentences(joined(block.text, language), language)
-        whole = [each for each in found if is_sentence(each, language) and not is_hollow(each)]
-        if whole and whole[0] != found[0]:
+        all_sentences = sentences(joined(block.text, language), language)
+        whole = [sentence for sentence in all_sentences if is_sentence(sentence, language) and not is_hollow(sentence)]
+        if whole and whole[0] != all_sentences[0]:
             return "", 0
         if whole:
             text = whole[0]
-            if len(text) < 60 and len(whole) > 1 and found.index(whole[1]) == found.index(whole[0]) + 1:
+            if len(text) < 60 and len(whole) > 1 and all_sentences.index(whole[1]) == all_sentences.index(whole[0]) + 1:
                 text = f"{text}{'' if language == 'ja' else ' '}{whole[1]}"
             return text, offset
     return "", 0
@@ -364,9 +364,9 @@ def _diagram(block: Block, maker: _Maker) -> Iterator[QuestionCandidate]:
         return
     answer = ""
     for line in names:
-        if len(joined := f"{answer}{maker.writer.separator if answer else ''}{line}") > ANSWER_CHARS // 2:
+        if len(longer := f"{answer}{maker.writer.separator if answer else ''}{line}") > ANSWER_CHARS // 2:
             break
-        answer = joined
+        answer = longer
     if maker.writer.language == "ja" and maker.section and not is_japanese(maker.section):
         return
     question = maker.writer.diagram(maker.section)
@@ -388,8 +388,8 @@ def _is_sound(candidate: QuestionCandidate) -> bool:
     question = candidate.question
     if not 8 <= len(question) <= (120 if is_japanese(question) else 200):
         return False
-    bracketed = (question, candidate.answer) if candidate.kind is CandidateKind.PAIR else (question,)
-    if any(text.count(a) != text.count(b) for text in bracketed for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
+    texts = (question, candidate.answer) if candidate.kind is CandidateKind.PAIR else (question,)
+    if any(text.count(a) != text.count(b) for text in texts for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
         return False
     if re.search(r"(?<![\w.])[a-z] [a-z](?![\w.])", question) or is_torn(candidate.answer):  # letters torn apart
         return False

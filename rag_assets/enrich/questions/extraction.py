@@ -140,33 +140,35 @@ def extract_questions(
     """
     units = _units(pages)
     lines = _lines(pages, language, common)
-    said = [line for _, line in lines]
-    is_talk = _is_talk(said)
-    found = _unambiguous(candidates(document_id, title, pages, language, common))
+    texts = [line for _, line in lines]
+    is_talk = _is_talk(texts)
+    pool = _unambiguous(candidates(document_id, title, pages, language, common))
     if is_talk:  # who speaks is no label of what is said
-        found = [
-            each for each in found if each.kind is not CandidateKind.PAIR or not is_sentence(each.answer, language)
+        pool = [
+            candidate
+            for candidate in pool
+            if candidate.kind is not CandidateKind.PAIR or not is_sentence(candidate.answer, language)
         ]
-    if speakers := _speakers(said):
-        found = [each for each in found if not _is_remark(each, "\n".join(said), speakers)]
+    if speakers := _speakers(texts):
+        pool = [candidate for candidate in pool if not _is_remark(candidate, "\n".join(texts), speakers)]
     by_block: dict[tuple[int, int], list[tuple[str, Passage]]] = {}
     for passage in passages:
         text = _fold(passage.text)
         for index in passage.block_indexes:
             by_block.setdefault((passage.page_number, index), []).append((text, passage))
     frequency = Counter(term for unit in units for term in set(terms(unit)))
-    graded = [
-        (each, place, grade(each, frequency, len(units)))
-        for each in found
-        if (place := _passage_of(each, by_block)) is not None
+    graded_pool = [
+        (candidate, place, grade(candidate, frequency, len(units)))
+        for candidate in pool
+        if (place := _passage_of(candidate, by_block)) is not None
     ]
-    chosen = _choose(_shortened(graded), count)
-    if len(chosen) < min(2, count) and not (is_talk or speakers):
+    selection = _choose(_shortened(graded_pool), count)
+    if len(selection) < min(2, count) and not (is_talk or speakers):
         whole = _whole(document_id, title, language, pages, lines)
         if whole is not None and (place := _passage_of(whole, by_block)) is not None:
-            chosen.append((whole, place, grade(whole, frequency, len(units))))
-    chosen.sort(key=lambda item: (item[0].page_number, item[0].block_index, item[0].question))
-    return [Pair(each.question, each.answer, (place,), score) for each, place, score in chosen]
+            selection.append((whole, place, grade(whole, frequency, len(units))))
+    selection.sort(key=lambda item: (item[0].page_number, item[0].block_index, item[0].question))
+    return [Pair(candidate.question, candidate.answer, (place,), score) for candidate, place, score in selection]
 
 
 def grade(candidate: QuestionCandidate, frequency: Counter[str], unit_count: int) -> float:
@@ -192,50 +194,54 @@ def grade(candidate: QuestionCandidate, frequency: Counter[str], unit_count: int
 _Graded = tuple[QuestionCandidate, Passage, float]
 
 
-def _choose(graded: Sequence[_Graded], count: int) -> list[_Graded]:
+def _choose(graded_pool: Sequence[_Graded], count: int) -> list[_Graded]:
     """Choose by maximal marginal relevance; ties go to the earlier one."""
-    if not graded:
+    if not graded_pool:
         return []
-    weights = tf_idf([f"{each.question} {each.answer[:80]}" for each, _, _ in graded])
+    weights = tf_idf([f"{candidate.question} {candidate.answer[:80]}" for candidate, _, _ in graded_pool])
     centrality = lexrank(weights)
-    relevance = np.array([score / 100 for *_, score in graded]) * _GRADE_WEIGHT
+    relevance = np.array([score / 100 for *_, score in graded_pool]) * _GRADE_WEIGHT
     relevance += _CENTRALITY_WEIGHT * centrality / centrality.max()
-    pages = np.array([each.page_number for each, _, _ in graded])
-    kinds = np.array([str(each.kind) for each, _, _ in graded])
-    likeness: NDArray[np.float64] = np.zeros(len(graded))
-    crowding: NDArray[np.float64] = np.zeros(len(graded))
-    left = np.ones(len(graded), dtype=bool)
-    chosen: list[int] = []
-    while len(chosen) < count and left.any():
+    pages = np.array([candidate.page_number for candidate, _, _ in graded_pool])
+    kinds = np.array([str(candidate.kind) for candidate, _, _ in graded_pool])
+    likeness: NDArray[np.float64] = np.zeros(len(graded_pool))
+    crowding: NDArray[np.float64] = np.zeros(len(graded_pool))
+    left = np.ones(len(graded_pool), dtype=bool)
+    indexes: list[int] = []
+    while len(indexes) < count and left.any():
         scores = np.where(left, np.round(relevance - _LIKENESS * likeness - crowding, 12), -np.inf)
         best = int(scores.argmax())
-        chosen.append(best)
+        indexes.append(best)
         left[best] = False
         likeness = np.maximum(likeness, weights @ weights[best])
         left &= likeness < 0.9
         crowding += _SAME_PAGE * (pages == pages[best]) * (len(set(pages.tolist())) > 1)
         crowding += _SAME_KIND * (kinds == kinds[best])
-    return [graded[index] for index in chosen]
+    return [graded_pool[index] for index in indexes]
 
 
-def _shortened(graded: Sequence[_Graded]) -> list[_Graded]:
+def _shortened(graded_pool: Sequence[_Graded]) -> list[_Graded]:
     """At most `_MOST_CANDIDATES`, the best of each page in turn."""
-    if len(graded) <= _MOST_CANDIDATES:
-        return list(graded)
+    if len(graded_pool) <= _MOST_CANDIDATES:
+        return list(graded_pool)
     by_page: dict[int, list[int]] = {}
-    for index in sorted(range(len(graded)), key=lambda i: (-graded[i][2], i)):
-        by_page.setdefault(graded[index][0].page_number, []).append(index)
-    ranked = sorted((rank, index) for indexes in by_page.values() for rank, index in enumerate(indexes))
-    return [graded[index] for index in sorted(index for _, index in ranked[:_MOST_CANDIDATES])]
+    for index in sorted(range(len(graded_pool)), key=lambda i: (-graded_pool[i][2], i)):
+        by_page.setdefault(graded_pool[index][0].page_number, []).append(index)
+    ranking = sorted((rank, index) for indexes in by_page.values() for rank, index in enumerate(indexes))
+    return [graded_pool[index] for index in sorted(index for _, index in ranking[:_MOST_CANDIDATES])]
 
 
-def _unambiguous(found: Sequence[QuestionCandidate]) -> list[QuestionCandidate]:
+def _unambiguous(pool: Sequence[QuestionCandidate]) -> list[QuestionCandidate]:
     """Each question once; none that the document answers in different ways, as a table that stands twice does."""
     answers: dict[str, set[str]] = {}
-    for each in found:
-        answers.setdefault(_fold(each.question), set()).add(_fold(each.answer))
-    kept = {_fold(each.question): each for each in reversed(found) if len(answers[_fold(each.question)]) == 1}
-    return list(reversed(kept.values()))
+    for candidate in pool:
+        answers.setdefault(_fold(candidate.question), set()).add(_fold(candidate.answer))
+    by_question = {
+        _fold(candidate.question): candidate
+        for candidate in reversed(pool)
+        if len(answers[_fold(candidate.question)]) == 1
+    }
+    return list(reversed(by_question.values()))
 
 
 def _passage_of(
@@ -297,12 +303,12 @@ def _speakers(lines: Sequence[str]) -> set[str]:
     return set(names) if len(speakers) > 1 else set()
 
 
-def _is_remark(candidate: QuestionCandidate, said: str, speakers: Container[str]) -> bool:
+def _is_remark(candidate: QuestionCandidate, talk: str, speakers: Container[str]) -> bool:
     """Whether a question of a talk is none: what came next or how, what a common word is like, what somebody says."""
     subject = candidate.subject.strip().lower()
     if candidate.kind is CandidateKind.CONDITION:
         return candidate.question.startswith(("What happens", "How do you"))
-    return subject in speakers or (candidate.kind is CandidateKind.DEFINITION and f" {subject}" in said)
+    return subject in speakers or (candidate.kind is CandidateKind.DEFINITION and f" {subject}" in talk)
 
 
 def _units(pages: Sequence[Page]) -> list[str]:

@@ -28,8 +28,8 @@ class CandidateKind(StrEnum):
 
 
 _ASKED_OF = tuple(
-    (re.compile(f"(?:{endings})$"), asked)
-    for endings, asked in (
+    (re.compile(f"(?:{endings})$"), words)
+    for endings, words in (
         ("者|担当|氏名|責任者|作成者", "誰ですか"),
         ("日|日付|日時|期日|期限|時期|年月", "いつですか"),
         ("金額|価格|単価|費用|料金|税額", "いくらですか"),
@@ -94,8 +94,8 @@ class Japanese:
 
     @staticmethod
     def _question_about(column: str) -> str:
-        asked = next((asked for form, asked in _ASKED_OF if form.search(column)), "何ですか")
-        return f"{column}は{asked}。"
+        words = next((words for form, words in _ASKED_OF if form.search(column)), "何ですか")
+        return f"{column}は{words}。"
 
 
 class English:
@@ -131,13 +131,15 @@ class English:
     def section(self, heading: str) -> str:
         if heading.endswith("?"):
             return heading
-        told = bool(self._topic) and self._topic.lower() not in heading.lower()
-        place = f" in {self._topic}" if told else ""
+        names_topic = bool(self._topic) and self._topic.lower() not in heading.lower()
+        place = f" in {self._topic}" if names_topic else ""
         if re.match(r"how to\b", heading, re.IGNORECASE):
             return f"How do you {heading[7:].strip()}{place}?"
         if re.match(r"(?:how|what|why|when|where|who)\b", heading, re.IGNORECASE):
             return f"{heading[0].upper()}{heading[1:]}{place}?"
-        return f"What does “{self._topic}” say about “{heading}”?" if told else f"What is said about “{heading}”?"
+        return (
+            f"What does “{self._topic}” say about “{heading}”?" if names_topic else f"What is said about “{heading}”?"
+        )
 
     def diagram(self, section: str) -> str:
         place = self.about(section)
@@ -238,15 +240,15 @@ def japanese_questions(sentence: str, place: str) -> Iterator[SentenceQuestion]:
         or _JA_ANAPHORA.search(match["when"])
         or _JA_MOSTLY.search(match["when"])
     ):
-        when = match["when"].strip("・※ ")
+        condition = match["when"].strip("・※ ")
         if not re.search(r"参照", match["then"]) or len(match["then"]) > 20:
             prefix = f"{place}で、" if place else ""
-            question = f"{prefix}{when}場合はどうなりますか。"
+            question = f"{prefix}{condition}場合はどうなりますか。"
             if re.search(
                 r"(?:こと|ください|する必要がある|とする|記載する|記述する|設定する|行う|使用する)。?$", match["then"]
             ):
-                question = f"{prefix}{when}場合はどうすればよいですか。"
-            yield SentenceQuestion(CandidateKind.CONDITION, question, match["then"], when)
+                question = f"{prefix}{condition}場合はどうすればよいですか。"
+            yield SentenceQuestion(CandidateKind.CONDITION, question, match["then"], condition)
         return
     if (
         (match := _JA_TOPIC.match(sentence))

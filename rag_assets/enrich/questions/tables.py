@@ -110,7 +110,7 @@ def update_questions(
         keys = wanted_questions(lake, shard, rules, model.name)
         return keys if model.generative else with_common_lines(lake, shard, common, keys)
 
-    def extracted(document: Document, passages: Sequence[Passage]) -> list[Record]:
+    def extract_records(document: Document, passages: Sequence[Passage]) -> list[Record]:
         if not passages:
             return []
         name, count = document.document_id, rules.counts.of(length_tokens(passages))
@@ -118,17 +118,17 @@ def update_questions(
         return _records(document, pairs, rules, METHOD)
 
     def extract(shard: str, documents: Sequence[str]) -> Records:
-        loaded = _load(lake, shard, documents)
-        return {SYNTHETIC_QA.name: [row for each in loaded for row in extracted(*each)]}
+        contents = _load(lake, shard, documents)
+        return {SYNTHETIC_QA.name: [row for content in contents for row in extract_records(*content)]}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
         facets: dict[str, list[str]] = {}
         for row in lake.read(DOCUMENT_FACETS, [shard], ["document_id", "facet", "value"]).to_pylist():
             facets.setdefault(row["document_id"], []).append(f"{row['facet']}: {row['value']}")
         for document, passages in _load(lake, shard, documents):
-            yield document.document_id, written(document, passages, facets.get(document.document_id, []))
+            yield document.document_id, write_records(document, passages, facets.get(document.document_id, []))
 
-    def written(document: Document, passages: Sequence[Passage], facets: Sequence[str]) -> Dialogue[Records]:
+    def write_records(document: Document, passages: Sequence[Passage], facets: Sequence[str]) -> Dialogue[Records]:
         """Questions by the language model; the extractive ones where it gave none that can be used."""
         if not passages:
             return {}
@@ -136,7 +136,7 @@ def update_questions(
         pairs = yield from question_dialogue(
             document.subject(), passages, facets, count, rules.read_tokens, model.context_tokens
         )
-        records = _records(document, pairs, rules, model.name) if pairs else extracted(document, passages)
+        records = _records(document, pairs, rules, model.name) if pairs else extract_records(document, passages)
         return {SYNTHETIC_QA.name: records}
 
     return update_documents(lake, SYNTHETIC_QA, shards, wanted, extract, begin, model, progress)
@@ -148,7 +148,7 @@ def _load(lake: Lake, shard: str, documents: Sequence[str]) -> list[tuple[Docume
     for row in lake.read(CHUNKS, [shard], _PASSAGE).to_pylist():
         row["block_indexes"] = tuple(row["block_indexes"] or ())
         passages.setdefault(row.pop("document_id"), []).append(Passage(**row))
-    return [(each, passages.get(each.document_id, [])) for each in load_documents(lake, shard, documents)]
+    return [(document, passages.get(document.document_id, [])) for document in load_documents(lake, shard, documents)]
 
 
 def _records(document: Document, pairs: Sequence[Pair], rules: QuestionRules, method: str) -> list[Record]:
@@ -190,16 +190,18 @@ def question_dialogue(
         The pairs in reading order; empty where the model gave none that can be used.
     """
     windows = split_windows(passages, count, read_tokens, context_tokens)
-    asked = yield [_ask(subject, window, facets) for window in windows]
-    questions = [_questions(answer, window.count) for answer, window in zip(asked, windows, strict=True)]
-    left = [(window, found) for window, found in zip(windows, questions, strict=True) if found]
-    replies = yield [_answer(subject, window, found) for window, found in left]
-    answered = [_replies(answer, found, w.passages) for answer, (w, found) in zip(replies, left, strict=True)]
-    to_grade = [pairs for pairs in answered if pairs]
-    graded = yield [_grade(subject, pairs, read_tokens, context_tokens) for pairs in to_grade]
+    completions = yield [_ask(subject, window, facets) for window in windows]
+    questions = [_questions(answer, window.count) for answer, window in zip(completions, windows, strict=True)]
+    left = [(window, own_questions) for window, own_questions in zip(windows, questions, strict=True) if own_questions]
+    replies = yield [_answer(subject, window, own_questions) for window, own_questions in left]
+    pair_lists = [
+        _replies(answer, own_questions, w.passages) for answer, (w, own_questions) in zip(replies, left, strict=True)
+    ]
+    to_grade = [pairs for pairs in pair_lists if pairs]
+    grades = yield [_grade(subject, pairs, read_tokens, context_tokens) for pairs in to_grade]
     pairs = [
         replace(pair, grade=grade)
-        for answer, window_pairs in zip(graded, to_grade, strict=True)
+        for answer, window_pairs in zip(grades, to_grade, strict=True)
         for pair, grade in zip(window_pairs, _grades(answer, len(window_pairs)), strict=True)
         if grade is not None
     ]
@@ -225,9 +227,9 @@ def split_windows(
         if tokens < _LEAST_TOKENS and questions > 1:
             continue
         windows = _parts(passages, count, questions, max(_LEAST_TOKENS, tokens))
-        read = sum(_size(passage) for window in windows for passage in window.passages)
-        if read > most_read:
-            best, most_read = windows, read
+        read_size = sum(_size(passage) for window in windows for passage in window.passages)
+        if read_size > most_read:
+            best, most_read = windows, read_size
     return best
 
 
@@ -250,11 +252,11 @@ def _grading_room(pairs: int, context_tokens: int) -> int:
 
 def _parts(passages: Sequence[Passage], count: int, questions: int, tokens: int) -> list[QuestionWindow]:
     """Parts of at most so many tokens, each with at most so many of `count` questions."""
-    shown = [_cut(passage, tokens) for passage in passages]
-    even = sum(map(_size, shown)) / -(-count // questions)
+    cut_passages = [_cut(passage, tokens) for passage in passages]
+    even = sum(map(_size, cut_passages)) / -(-count // questions)
     parts: list[list[Passage]] = []
     sizes: list[int] = []
-    for passage in shown:
+    for passage in cut_passages:
         size = _size(passage)
         if parts and sizes[-1] + size <= tokens and sum(sizes) < even * len(parts):
             parts[-1].append(passage)
@@ -283,13 +285,13 @@ def _shared_out(count: int, sizes: Sequence[int], most: int) -> list[int]:
         return [0] * len(sizes)
     if count >= len(sizes):
         exact = [count * size / total for size in sizes]
-        shares = [min(most, int(each)) for each in exact]
+        shares = [min(most, int(share)) for share in exact]
         while sum(shares) < count and min(shares) < most:
             index = max((i for i, n in enumerate(shares) if n < most), key=lambda i: exact[i] - shares[i])
             shares[index] += 1
         return shares
-    chosen = {(2 * turn + 1) * len(sizes) // (2 * count) for turn in range(count)}
-    return [int(index in chosen) for index in range(len(sizes))]
+    positions = {(2 * turn + 1) * len(sizes) // (2 * count) for turn in range(count)}
+    return [int(index in positions) for index in range(len(sizes))]
 
 
 def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Request:
@@ -308,9 +310,9 @@ def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Req
 
 def _answer(subject: Subject, window: QuestionWindow, questions: Sequence[str]) -> Request:
     prompt = load_prompt(ANSWER_STEP, subject.language)
-    asked = "\n".join(f"{number}. {question}" for number, question in enumerate(questions, start=1))
+    question_list = "\n".join(f"{number}. {question}" for number, question in enumerate(questions, start=1))
     question = prompt.question.substitute(
-        document=fenced(_numbered(window.passages)), questions=fenced(asked, "questions")
+        document=fenced(_numbered(window.passages)), questions=fenced(question_list, "questions")
     )
     item = object_schema(
         {
@@ -335,7 +337,7 @@ def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_to
     ]
     room = _grading_room(len(pairs), context_tokens) - sum(map(estimate_tokens, heads))
     share = max(1, min(read_tokens, room) // len(pairs) - _NUMBER_TOKENS)
-    shown = "\n\n".join(
+    pair_list = "\n\n".join(
         head + cut_to_tokens("\n".join(passage.text for passage in pair.passages), share)
         for head, pair in zip(heads, pairs, strict=True)
     )
@@ -347,7 +349,7 @@ def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_to
         }
     )
     prefix = prompt.prefix.substitute(reason_chars=str(_REASON_CHARS))
-    question = prompt.question.substitute(pairs=fenced(shown, "pairs"))
+    question = prompt.question.substitute(pairs=fenced(pair_list, "pairs"))
     most_tokens = _answer_tokens(_REASON_CHARS, len(pairs))
     return _request(subject, GRADE_STEP, prefix, question, {"grades": _list(item, len(pairs))}, most_tokens)
 
@@ -387,19 +389,19 @@ def _items(answer: Completion, name: str) -> list[JsonValue]:
 
 def _questions(answer: Completion, count: int) -> list[str]:
     """Questions that were asked, without those too long to be answered beside the text."""
-    found = [one_line(item) for item in _items(answer, "questions")]
-    return [text for text in found if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
+    texts = [one_line(item) for item in _items(answer, "questions")]
+    return [text for text in texts if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
 
 
 def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[Pair]:
     """Answers that cite a passage that was shown, not graded yet; the others are dropped."""
-    found = []
+    pairs = []
     for index, item in _by_number(_items(answer, "answers"), "question", len(questions)):
         numbers = item["passages"] if isinstance(item["passages"], list) else []
         valid = sorted({n for n in numbers if isinstance(n, int) and 1 <= n <= len(passages)})
         if (text := one_line(item["answer"])) and valid:
-            found.append(Pair(questions[index], text, tuple(passages[n - 1] for n in valid), 0.0))
-    return found
+            pairs.append(Pair(questions[index], text, tuple(passages[n - 1] for n in valid), 0.0))
+    return pairs
 
 
 def _grades(answer: Completion, count: int) -> list[float | None]:

@@ -159,20 +159,20 @@ def is_sentence(text: str, language: str) -> bool:
 def joined(text: str, language: str) -> str:
     """Lines of a paragraph as one where the document broke them in the middle of a sentence."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    joined = ""
+    result = ""
     for line in lines:
         if language == "ja":
             ends = (
-                not joined
-                or joined[-1] in "。！？」）)】"
-                or len(joined.rpartition("\n")[2]) < 15
+                not result
+                or result[-1] in "。！？」）)】"
+                or len(result.rpartition("\n")[2]) < 15
                 or line[0] in "・■●※(（①②③-"
             )
-            joined += ("\n" if joined and ends else "") + line
+            result += ("\n" if result and ends else "") + line
         else:
-            ends = not joined or joined[-1] in ".!?:" or (line[:1].isupper() and len(joined.rpartition("\n")[2]) < 40)
-            joined += ("" if not joined else "\n" if ends else " ") + line
-    return joined
+            ends = not result or result[-1] in ".!?:" or (line[:1].isupper() and len(result.rpartition("\n")[2]) < 40)
+            result += ("" if not result else "\n" if ends else " ") + line
+    return result
 
 
 def folded(text: str) -> str:
@@ -182,7 +182,7 @@ def folded(text: str) -> str:
 
 def sentences(text: str, language: str | None = None) -> list[str]:
     """Sentences of a text; of very long lines, which are data, the beginning."""
-    return [each for line in text.splitlines() for each in split_sentences(line[:_LINE_CHARS], language)]
+    return [sentence for line in text.splitlines() for sentence in split_sentences(line[:_LINE_CHARS], language)]
 
 
 def is_hollow(sentence: str) -> bool:
@@ -220,8 +220,8 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
     name = one_line((title or stem).replace("Microsoft Word - ", ""))
     name = re.sub(r"\.(?:docx?|xlsx?|pptx?|pdf)$", "", name, flags=re.IGNORECASE)
     if language != "ja":
-        spaced = one_line(re.sub(r"[_]+", " ", name))
-        return (spaced if len(spaced) <= 2 * SUBJECT_CHARS and " " in spaced else ""), ""
+        spaced_name = one_line(re.sub(r"[_]+", " ", name))
+        return (spaced_name if len(spaced_name) <= 2 * SUBJECT_CHARS and " " in spaced_name else ""), ""
     parts = [part.strip() for part in re.split(r"[_＿]", name) if part.strip()]
     kinds = [part for part in parts if _DOCUMENT_TYPE.search(part)]
     topics = [part for part in parts if part not in kinds and not is_placeholder(part) and LETTER.search(part)]
@@ -239,32 +239,32 @@ def key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tupl
     """
     best: tuple[float, int] | None = None
     classes: list[int] = []
-    described = False
+    has_description = False
     for column, name in enumerate(header):
         values = columns[column]
-        filled = [value for value in values if value]
-        if not name or not _is_header(name) or _is_one_of(name, filled) or len(filled) < max(1, len(values) // 2):
+        texts = [value for value in values if value]
+        if not name or not _is_header(name) or _is_one_of(name, texts) or len(texts) < max(1, len(values) // 2):
             continue
         if _TELLING_HEADER.search(name) or len(name) > _HEADER_CHARS:
             continue
-        named = [value for value in filled if says_something(value)]
-        if sum(can_be_key(value, name) for value in named) < max(1, 0.6 * len(named)):
-            described = described or bool(classes)
+        names = [value for value in texts if says_something(value)]
+        if sum(can_be_key(value, name) for value in names) < max(1, 0.6 * len(names)):
+            has_description = has_description or bool(classes)
             continue
-        distinct = len(set(filled)) / len(filled)
+        distinct = len(set(texts)) / len(texts)
         if distinct < 0.6:
-            classes += [] if described else [column]
+            classes += [] if has_description else [column]
             continue
-        lengthy = sum(len(value) > 20 for value in filled) / len(filled)
+        lengthy = sum(len(value) > 20 for value in texts) / len(texts)
         score = distinct - 0.1 * column - 0.2 * lengthy + 0.8 * bool(_NAME_HEADER.search(name))
-        score += 0.1 * all(map(_CODE.fullmatch, filled))
+        score += 0.1 * all(map(_CODE.fullmatch, texts))
         if best is None or score > best[0]:
             best = score, column
     if best is not None:
         return (best[1],), True
     paths = [tuple(classes[max(0, end - _PATH) : end]) for end in range(1, len(classes) + 1)]
-    told = [len(set(zip(*(columns[column] for column in path), strict=True))) for path in paths]
-    return (paths[told.index(max(told))] if paths else ()), False
+    row_counts = [len(set(zip(*(columns[column] for column in path), strict=True))) for path in paths]
+    return (paths[row_counts.index(max(row_counts))] if paths else ()), False
 
 
 def group_column(
@@ -276,12 +276,14 @@ def group_column(
     run = _run(columns[column], row)
     if len(run) == 1:
         return None
-    found = [
-        other
-        for other in range(min(column, key))
-        if columns[other][row] and _is_header(header[other]) and _run(columns[other], row) == run
+    group_columns = [
+        candidate
+        for candidate in range(min(column, key))
+        if columns[candidate][row] and _is_header(header[candidate]) and _run(columns[candidate], row) == run
     ]
-    return min(found, key=lambda other: (not _NAME_HEADER.search(header[other]), other), default=None)
+    return min(
+        group_columns, key=lambda candidate: (not _NAME_HEADER.search(header[candidate]), candidate), default=None
+    )
 
 
 def _run(values: Sequence[str], row: int) -> range:
@@ -338,7 +340,7 @@ def telling_columns(
     empty word, what most or many rows say, or the class that several rows belong to.
     """
     name = folded(columns[keys[-1]][row])
-    ranked = []
+    ranking = []
     for column, title in enumerate(header):
         value = columns[column][row]
         if column in keys or not 2 <= len(title) <= LABEL_CHARS[language] or title in {header[key] for key in keys}:
@@ -355,5 +357,5 @@ def telling_columns(
         is_class = count > 1 and column < keys[0]
         if is_class and (_CLASS_HEADER.search(title) or group_column(header, columns, row, column, keys[0]) is None):
             continue
-        ranked.append((-min(len(value), 60) * (1.5 - count / total), column))
-    return [column for _, column in sorted(ranked)[:_CELLS]]
+        ranking.append((-min(len(value), 60) * (1.5 - count / total), column))
+    return [column for _, column in sorted(ranking)[:_CELLS]]

@@ -41,14 +41,14 @@ class CommonLines:
 
 def line_key(line: str) -> int:
     """Digest of a line, the same whatever its width, case and spaces: 64 bits, signed."""
-    folded = "".join(unicodedata.normalize("NFKC", line).casefold().split())
-    return int.from_bytes(blake2b(folded.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
+    folded_line = "".join(unicodedata.normalize("NFKC", line).casefold().split())
+    return int.from_bytes(blake2b(folded_line.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
 
 
 def page_lines(page: Page) -> list[str]:
     """The headings, column names, sentences and table rows of a page, each once."""
-    found = outline(page.blocks)
-    return [*found.headings, *found.columns, *found.sentences]
+    page_outline = outline(page.blocks)
+    return [*page_outline.headings, *page_outline.columns, *page_outline.sentences]
 
 
 def _long_cells(page: Page) -> Iterator[str]:
@@ -71,8 +71,8 @@ def update_document_lines(lake: Lake, shards: Sequence[str]) -> StepReport:
 
     report = StepReport()
     for shard in shards:
-        wanted = {name: digest(key, code) for name, key in lake.inputs(BLOCKS, shard).items()}
-        update_shard(lake, [DOCUMENT_LINES], shard, wanted, partial(compute, shard), report)
+        wanted_keys = {name: digest(key, code) for name, key in lake.inputs(BLOCKS, shard).items()}
+        update_shard(lake, [DOCUMENT_LINES], shard, wanted_keys, partial(compute, shard), report)
     return report
 
 
@@ -102,7 +102,9 @@ def shards_with_outdated_boilerplate(lake: Lake, least_documents: int) -> set[st
     shards = set()
     for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
         for shard in lake.latest(table):
-            stored = finished(lake.inputs(table, shard))
-            if stored != with_common_lines(lake, shard, common, {k: v.partition(_MARK)[0] for k, v in stored.items()}):
+            stored_keys = finished(lake.inputs(table, shard))
+            if stored_keys != with_common_lines(
+                lake, shard, common, {k: v.partition(_MARK)[0] for k, v in stored_keys.items()}
+            ):
                 shards.add(shard)
     return shards

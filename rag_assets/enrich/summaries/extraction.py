@@ -125,11 +125,11 @@ def summarize_page(page: Page, file_head: str, page_chars: int, common: Containe
     Returns:
         The summary; empty where the page has no text.
     """
-    found = outline(page.blocks)
-    if not found.length_chars:
+    page_outline = outline(page.blocks)
+    if not page_outline.length_chars:
         return ""
     name = page.name or ""
-    body = compose(found, page_chars - len(name) - len(SEPARATOR) * bool(name), common)
+    body = compose(page_outline, page_chars - len(name) - len(SEPARATOR) * bool(name), common)
     return SEPARATOR.join(part for part in (file_head, name, body) if part)
 
 
@@ -156,10 +156,10 @@ def summarize_file(title: str, pages: Sequence[Page], file_chars: int, common: C
     """
     names = fit(_page_names(pages), int(file_chars * 0.25), "、")
     outlines = [outline(page.blocks) for page in content_pages(pages)]
-    sentences = [sentence for found in outlines for sentence in _most_central(found.sentences, common)]
+    sentences = [sentence for page_outline in outlines for sentence in _most_central(page_outline.sentences, common)]
     whole = Outline(
-        _distinct([heading for found in outlines for heading in found.headings], 2),
-        _distinct([column for found in outlines for column in found.columns], 1),
+        _distinct([heading for page_outline in outlines for heading in page_outline.headings], 2),
+        _distinct([column for page_outline in outlines for column in page_outline.columns], 1),
         _distinct(sentences, _SHORTEST_SENTENCE),
     )
     head = SEPARATOR.join(part for part in (title[:file_chars], names) if part)
@@ -181,11 +181,11 @@ def compose(found: Outline, budget: int, common: Container[str] = ()) -> str:
         weights = tf_idf(candidates)
         lengths = [len(sentence) + len(SEPARATOR) for sentence in candidates]
         scores = _weighed(lexrank(weights), candidates, common)
-        chosen = select_diverse(weights, scores, lengths, room)
-        if not chosen and room > _SHORTEST_SENTENCE:
+        indexes = select_diverse(weights, scores, lengths, room)
+        if not indexes and room > _SHORTEST_SENTENCE:
             sentences = [_shortened(candidates[int(scores.argmax())], room)]
         else:
-            sentences = [candidates[index] for index in sorted(chosen)]
+            sentences = [candidates[index] for index in sorted(indexes)]
     return SEPARATOR.join(part for part in (headings, columns, *sentences) if part)
 
 
@@ -193,9 +193,9 @@ def fit(parts: Iterable[str], budget: int, separator: str) -> str:
     """As many leading parts, joined, as fit `budget` characters; parts too long for it are passed over."""
     text = ""
     for part in parts:
-        joined = f"{text}{separator}{part}" if text else part
-        if len(joined) <= budget:
-            text = joined
+        longer = f"{text}{separator}{part}" if text else part
+        if len(longer) <= budget:
+            text = longer
     return text
 
 
@@ -222,8 +222,8 @@ def _most_central(sentences: Sequence[str], common: Container[str]) -> list[str]
         return list(candidates)
     weights = tf_idf(candidates)
     scores = _weighed(lexrank(weights), candidates, common)
-    chosen = select_diverse(weights, scores, [1] * len(candidates), _PAGE_CANDIDATES)
-    return [candidates[index] for index in sorted(chosen)]
+    indexes = select_diverse(weights, scores, [1] * len(candidates), _PAGE_CANDIDATES)
+    return [candidates[index] for index in sorted(indexes)]
 
 
 def _common_last(lines: Sequence[str], common: Container[str]) -> list[str]:
@@ -232,8 +232,8 @@ def _common_last(lines: Sequence[str], common: Container[str]) -> list[str]:
 
 def _weighed(scores: NDArray[np.float64], sentences: Sequence[str], common: Container[str]) -> NDArray[np.float64]:
     weights = [_COMMON_WEIGHT if sentence in common else _telling(sentence) for sentence in sentences]
-    weighed: NDArray[np.float64] = scores * np.array(weights)
-    return weighed
+    result: NDArray[np.float64] = scores * np.array(weights)
+    return result
 
 
 def _standing_alone(sentences: Sequence[str], room: int, common: Container[str]) -> Sequence[str]:
@@ -246,8 +246,8 @@ def _telling(sentence: str) -> float:
     """How much a sentence says by itself; rows and what does not end as a sentence are not judged."""
     if sentence.rstrip(")）]」』”\"'’")[-1:] not in tuple("。．.!?！？"):
         return 1.0
-    spoken, words = _SPOKEN_WEIGHT if _SPOKEN.search(sentence) else 1.0, content_words(sentence)
-    return spoken * (_SHORT_WEIGHT if len(words) < _TELLING_WORDS and not is_wide(words) else 1.0)
+    weight, words = _SPOKEN_WEIGHT if _SPOKEN.search(sentence) else 1.0, content_words(sentence)
+    return weight * (_SHORT_WEIGHT if len(words) < _TELLING_WORDS and not is_wide(words) else 1.0)
 
 
 def row_text(cells: Sequence[str]) -> str:
@@ -256,19 +256,19 @@ def row_text(cells: Sequence[str]) -> str:
 
 
 def _distinct(texts: Iterable[str], shortest: int) -> tuple[str, ...]:
-    kept = dict.fromkeys(text for text in (one_line(text) for text in texts) if len(text) >= shortest)
-    return tuple(kept)
+    unique_texts = dict.fromkeys(text for text in (one_line(text) for text in texts) if len(text) >= shortest)
+    return tuple(unique_texts)
 
 
 def terms(text: str) -> list[str]:
     """Terms of a text: lower-case words and numbers, and character bigrams of runs of other letters."""
-    found: list[str] = []
+    result: list[str] = []
     for run in _TERMS.findall(unicodedata.normalize("NFKC", text).lower()):
         if run[0].isascii() or len(run) < 3:
-            found.append(run)
+            result.append(run)
         else:
-            found += [run[index : index + 2] for index in range(len(run) - 1)]
-    return found
+            result += [run[index : index + 2] for index in range(len(run) - 1)]
+    return result
 
 
 def tf_idf(texts: Sequence[str]) -> NDArray[np.float64]:
@@ -305,10 +305,10 @@ def lexrank(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     transition = np.where(sums > 0, similarity / np.where(sums > 0, sums, 1), 1 / count)
     rank = np.full(count, 1 / count)
     for _ in range(100):
-        following = (1 - _DAMPING) / count + _DAMPING * (rank @ transition)
-        if np.abs(following - rank).sum() < 1e-9:
-            return np.asarray(following, dtype=np.float64)
-        rank = following
+        new_rank = (1 - _DAMPING) / count + _DAMPING * (rank @ transition)
+        if np.abs(new_rank - rank).sum() < 1e-9:
+            return np.asarray(new_rank, dtype=np.float64)
+        rank = new_rank
     return rank
 
 
@@ -329,12 +329,12 @@ def select_diverse(
     Returns:
         Indexes in order of choice: falling score, ties by position.
     """
-    chosen: list[int] = []
+    indexes: list[int] = []
     for index in sorted(range(len(scores)), key=lambda i: (-round(float(scores[i]), 12), i)):
         if lengths[index] > budget:
             continue
-        if chosen and float((weights[chosen] @ weights[index]).max()) > _REDUNDANCY:
+        if indexes and float((weights[indexes] @ weights[index]).max()) > _REDUNDANCY:
             continue
-        chosen.append(index)
+        indexes.append(index)
         budget -= lengths[index]
-    return chosen
+    return indexes

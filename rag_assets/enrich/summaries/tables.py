@@ -74,8 +74,8 @@ class SummaryOptions:
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""
         longest = max(self.file_chars, self.page_file_chars + self.page_chars)
-        taken = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
-        return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - taken)))
+        overhead = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - overhead)))
 
 
 def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
@@ -113,21 +113,24 @@ def update_page_summaries(
         return keys if model.generative else with_common_lines(lake, shard, common, keys)
 
     def extract(shard: str, documents: Sequence[str]) -> Records:
-        loaded = load_documents(lake, shard, documents)
+        contents = load_documents(lake, shard, documents)
         records = [
-            row for each in loaded for page in each.pages for row in _extracted_page(each, page, common, lengths)
+            row
+            for document in contents
+            for page in document.pages
+            for row in _extracted_page(document, page, common, lengths)
         ]
         return {PAGE_SUMMARIES.name: records}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
-        fitted = lengths.fitted(model.context_tokens)
+        fitted_lengths = lengths.fitted(model.context_tokens)
         for document in load_documents(lake, shard, documents):
-            yield document.document_id, _written_pages(document, common, fitted, model.name)
+            yield document.document_id, _written_pages(document, common, fitted_lengths, model.name)
 
     report = update_documents(lake, PAGE_SUMMARIES, shards, wanted, extract, begin, model, progress)
     report.row_counts |= lines.row_counts
-    for shard, made in lines.shards.items():
-        report.of(shard).written += made.written
+    for shard, shard_report in lines.shards.items():
+        report.of(shard).written += shard_report.written
     return report
 
 
@@ -141,17 +144,19 @@ def update_file_summaries(
         return wanted_file_summaries(lake, shard, lengths, model.name)
 
     def extract(shard: str, documents: Sequence[str]) -> Records:
-        loaded = load_documents(lake, shard, documents)
-        return {FILE_SUMMARIES.name: [row for each in loaded for row in _extracted_file(each, common, lengths)]}
+        contents = load_documents(lake, shard, documents)
+        return {
+            FILE_SUMMARIES.name: [row for document in contents for row in _extracted_file(document, common, lengths)]
+        }
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
-        fitted = lengths.fitted(model.context_tokens)
+        fitted_lengths = lengths.fitted(model.context_tokens)
         of_pages: dict[str, dict[int, str]] = {}
         for row in lake.read(PAGE_SUMMARIES, [shard], ["document_id", "page_number", "text"]).to_pylist():
             of_pages.setdefault(row["document_id"], {})[row["page_number"]] = row["text"]
         for document in load_documents(lake, shard, documents):
             summaries = of_pages.get(document.document_id, {})
-            yield document.document_id, _written_file(document, summaries, common, fitted, model.name)
+            yield document.document_id, _written_file(document, summaries, common, fitted_lengths, model.name)
 
     return update_documents(lake, FILE_SUMMARIES, shards, wanted, extract, begin, model, progress)
 
@@ -162,10 +167,10 @@ def _written_pages(document: Document, common: CommonLines, lengths: SummaryOpti
     """
     content = content_pages(document.pages)
     subject = document.subject(content)
-    asked = [page for page in content if len(body_text(page)) > lengths.page_chars]
-    shared = {page.number: [line for line in page_lines(page) if line in common] for page in asked}
-    dialogues = [page_dialogue(subject, page, shared[page.number], lengths) for page in asked]
-    summaries = dict(zip((page.number for page in asked), (yield from side_by_side(dialogues)), strict=True))
+    long_pages = [page for page in content if len(body_text(page)) > lengths.page_chars]
+    shared_lines = {page.number: [line for line in page_lines(page) if line in common] for page in long_pages}
+    dialogues = [page_dialogue(subject, page, shared_lines[page.number], lengths) for page in long_pages]
+    summaries = dict(zip((page.number for page in long_pages), (yield from side_by_side(dialogues)), strict=True))
     name = file_title(document)[: lengths.page_file_chars]
     records: list[Record] = []
     for page in document.pages:
@@ -189,8 +194,8 @@ def _written_file(
     if len(text) > lengths.file_chars:
         if estimate_tokens(text) > lengths.read_tokens:  # the file is not read as a whole
             heads = (file_head(name, document.pages, lengths.page_file_chars), name[: lengths.page_file_chars])
-            written = [page_summaries[page.number] for page in content if page.number in page_summaries]
-            text = "\n".join(_without_head(summary, heads) for summary in written)
+            summaries = [page_summaries[page.number] for page in content if page.number in page_summaries]
+            text = "\n".join(_without_head(summary, heads) for summary in summaries)
         summary = yield from file_dialogue(document.subject(content), text, lengths)
     if summary is None:
         return {FILE_SUMMARIES.name: _extracted_file(document, common, lengths)}
@@ -266,8 +271,8 @@ def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialo
     """Summarize a file from its text or the summaries of its pages; None where the model gave no summary."""
     values, fields = {"file_chars": str(lengths.file_chars)}, {"summary": lengths.file_chars}
     ask = partial(_request, subject, FILE_STEP, FILE_SUMMARIES.name, values, fields)
-    written = yield from _summarized(text, lengths.read_tokens, ask, "summary")
-    return written["summary"] if written else None
+    result = yield from _summarized(text, lengths.read_tokens, ask, "summary")
+    return result["summary"] if result else None
 
 
 def _summarized(text: str, tokens: int, ask: Callable[[str], Request], main: str) -> Dialogue[dict[str, str] | None]:
@@ -275,12 +280,12 @@ def _summarized(text: str, tokens: int, ask: Callable[[str], Request], main: str
     parts = split_to_tokens(text, tokens)
     while True:
         answers = yield [ask(part) for part in parts]
-        written = [fields for fields in map(_fields, answers) if fields.get(main)]
-        if not written:
+        all_fields = [fields for fields in map(_fields, answers) if fields.get(main)]
+        if not all_fields:
             return None
         if len(parts) == 1:
-            return written[0]
-        parts = _shorter([fields[main] for fields in written], len(parts), tokens)
+            return all_fields[0]
+        parts = _shorter([fields[main] for fields in all_fields], len(parts), tokens)
 
 
 def _fields(answer: Completion) -> dict[str, str]:
@@ -295,7 +300,7 @@ def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
     if len(parts) < count:
         return parts
     share = max(8, (count - 1) * tokens // (2 * len(summaries)))
-    return split_to_tokens("\n".join(cut_to_tokens(each, share) for each in summaries), tokens)[: count - 1]
+    return split_to_tokens("\n".join(cut_to_tokens(summary, share) for summary in summaries), tokens)[: count - 1]
 
 
 def _request(
