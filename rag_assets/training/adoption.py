@@ -107,13 +107,13 @@ def prove(
     pairs = _pairs(before, after, groups)
     if not pairs:
         raise QueryError(f"{measure}: no question can be measured: none has evidence that the collection holds")
-    difference, group_count = _difference(pairs), len({each.group for each in pairs})
-    guarded = {name: both for name, values in guards.items() if len(both := _pairs(*values, groups)) > 1}
-    compared = {name: _difference(both) for name, both in guarded.items()}
+    difference, group_count = _difference(pairs), len({pair.group for pair in pairs})
+    guard_pairs = {name: own_pairs for name, values in guards.items() if len(own_pairs := _pairs(*values, groups)) > 1}
+    guard_differences = {name: _difference(own_pairs) for name, own_pairs in guard_pairs.items()}
     worse = [
-        f"{name} by {change_text(each)}"
-        for name, each in compared.items()
-        if is_worse(each, [pair.after - pair.before for pair in guarded[name]])
+        f"{name} by {change_text(change)}"
+        for name, change in guard_differences.items()
+        if is_worse(change, [pair.after - pair.before for pair in guard_pairs[name]])
     ]
     if difference.count < FEW:
         reason = f"{difference.count} questions prove nothing: at least {FEW} are needed"
@@ -129,17 +129,17 @@ def prove(
     else:
         reason = f"better by {change_text(difference)}, and nothing is worse beyond its interval"
     is_better = difference.count >= FEW and group_count >= LEAST_GROUPS and difference.low > 0 and not worse
-    own = [each.group for each in pairs]
-    reached_before = bootstrap_interval([each.before for each in pairs], groups=own)
-    reached_after = bootstrap_interval([each.after for each in pairs], groups=own)
-    return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason, worse)
+    own = [pair.group for pair in pairs]
+    reached_before = bootstrap_interval([pair.before for pair in pairs], groups=own)
+    reached_after = bootstrap_interval([pair.after for pair in pairs], groups=own)
+    return Proof(measure, reached_before, reached_after, difference, guard_differences, is_better, reason, worse)
 
 
 def type_guards(types: Sequence[str], before: Values, after: Values) -> dict[str, tuple[Values, Values]]:
     """Guards of `prove`: values before and after of the questions of each type, nan of all others."""
 
     def of(kind: str, values: Values) -> Values:
-        return [value if each == kind else math.nan for each, value in zip(types, values, strict=True)]
+        return [value if own_type == kind else math.nan for own_type, value in zip(types, values, strict=True)]
 
     return {f"type {kind}": (of(kind, before), of(kind, after)) for kind in sorted(filter(None, set(types)))}
 
@@ -151,8 +151,8 @@ class _Pair(NamedTuple):
 
 
 def _pairs(before: Values, after: Values, groups: Sequence[int]) -> list[_Pair]:
-    pairs = (_Pair(*each) for each in zip(before, after, groups, strict=True))
-    return [each for each in pairs if not (math.isnan(each.before) or math.isnan(each.after))]
+    pairs = (_Pair(*row) for row in zip(before, after, groups, strict=True))
+    return [pair for pair in pairs if not (math.isnan(pair.before) or math.isnan(pair.after))]
 
 
 def _difference(pairs: Sequence[_Pair]) -> Interval:
@@ -184,7 +184,7 @@ def store_candidate(
     """
     contents = files if isinstance(files, Mapping) else _files(files)
     place = f"{_FOLDER}/{name}/{_digest(contents)}"
-    folder, stored = root / place, dict(candidates(root, name)).get(place)
+    folder, old_record = root / place, dict(candidates(root, name)).get(place)
     if isinstance(files, Path):
         if _is_whole(root, place):  # it may be in force
             shutil.rmtree(files, ignore_errors=True)
@@ -201,12 +201,12 @@ def store_candidate(
     if basis is not None:
         rests_on = {**asdict(basis), "questions": sorted(basis.questions), "documents": sorted(basis.documents)}
     record: dict[str, object] = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(), **asdict(proof), **rests_on}
-    if is_mixed and (stored is None or stored.get("mixed")):
+    if is_mixed and (old_record is None or old_record.get("mixed")):
         record["mixed"] = True
-    if stored is not None:  # the same was learned before
-        earlier = {key: value for key, value in stored.items() if key not in {"sizes", "earlier", "forced"}}
-        record["earlier"] = [earlier, *stored.get("earlier", ())][:_MOST_PROOFS]
-        record |= {key: value for key, value in stored.items() if key == "forced"}
+    if old_record is not None:  # the same was learned before
+        earlier = {key: value for key, value in old_record.items() if key not in {"sizes", "earlier", "forced"}}
+        record["earlier"] = [earlier, *old_record.get("earlier", ())][:_MOST_PROOFS]
+        record |= {key: value for key, value in old_record.items() if key == "forced"}
     _write_record(folder, record)
     return place
 
@@ -222,9 +222,9 @@ def basis_of(root: Path, place: str) -> Basis | None:
     """
     try:
         record = json.loads((root / place / _PROOF).read_bytes())
-        records = [record, *(each for each in record.get("earlier", ()) if "questions" in each)]
+        records = [record, *(entry for entry in record.get("earlier", ()) if "questions" in entry)]
         questions, documents = (
-            frozenset[str]().union(*(map(str, each[name]) for each in records)) for name in ("questions", "documents")
+            frozenset[str]().union(*(map(str, entry[name]) for entry in records)) for name in ("questions", "documents")
         )
         return Basis(questions, documents, int(record["version"]), str(record["against"]), record["beside"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -327,8 +327,10 @@ def adopt_candidate(
         ModelError: A model failed in the look.
     """
     current = _current(snapshots)
-    places, stored = current.learned.get(name, ()), learned_candidates(root, name)
-    (place, record) = next((each for each in stored if not place or each[0] == place), ("", {}))
+    places, stored_candidates = current.learned.get(name, ()), learned_candidates(root, name)
+    (place, record) = next(
+        (candidate for candidate in stored_candidates if not place or candidate[0] == place), ("", {})
+    )
     if not place:
         raise QueryError(f"{name}: there is no candidate to adopt; `rag-assets train` learns one")
     if place in places[-1:]:
@@ -339,10 +341,11 @@ def adopt_candidate(
     problem = "" if proof.get("is_better") else f"it is not proved better: {proof.get('reason')}"
     if not problem and (against := proof.get("against", "")) != now:
         problem = f"it was proved against {against or 'what is shipped'}, and {now or 'what is shipped'} is in force"
-    for other, then in proof.get("beside", {}).items():
-        if not problem and then != (present := "".join(current.learned.get(other, ())[-1:])):
+    for other_name, then in proof.get("beside", {}).items():
+        if not problem and then != (present := "".join(current.learned.get(other_name, ())[-1:])):
             problem = (
-                f"it was proved beside {then or f'the shipped {other}'}, and {present or 'the shipped one'} is in force"
+                f"it was proved beside {then or f'the shipped {other_name}'}, "
+                f"and {present or 'the shipped one'} is in force"
             )
     problem = problem or usable(version)
     if not problem and not _is_of(proof, snapshots, current):
@@ -364,10 +367,10 @@ def proof_against(record: Mapping[str, Any], place: str, learned: Mapping[str, S
         place: What is in force under its name; empty for what is shipped.
         learned: What else is in force; a proof beside that is preferred.
     """
-    own = [each for each in (record, *record.get("earlier", ())) if each.get("against", "") == place]
+    own = [entry for entry in (record, *record.get("earlier", ())) if entry.get("against", "") == place]
 
     def is_beside(proof: Mapping[str, Any]) -> bool:
-        present = {other: "".join(learned.get(other, ())[-1:]) for other in proof.get("beside", {})}
+        present = {other_name: "".join(learned.get(other_name, ())[-1:]) for other_name in proof.get("beside", {})}
         return bool(present == proof.get("beside", {}))
 
     return next(filter(is_beside, own), next(iter(own), record))
@@ -381,7 +384,7 @@ def _is_of(proof: Mapping[str, Any], snapshots: Snapshots, current: Snapshot) ->
 
 
 def _added(places: Sequence[str], place: str) -> Sequence[str]:
-    return (*(each for each in places if each != place), place)[-_MOST_ADOPTED:]
+    return (*(earlier for earlier in places if earlier != place), place)[-_MOST_ADOPTED:]
 
 
 def undo(snapshots: Snapshots, name: str, settle: Callable[[Snapshot], Snapshot] = lambda version: version) -> Snapshot:
@@ -419,8 +422,8 @@ def _current(snapshots: Snapshots) -> Snapshot:
     return current
 
 
-def _publish(snapshots: Snapshots, changed: Snapshot) -> Snapshot:
-    return snapshots.publish(replace(changed, number=snapshots.next_number(), published_at=_now()))
+def _publish(snapshots: Snapshots, snapshot: Snapshot) -> Snapshot:
+    return snapshots.publish(replace(snapshot, number=snapshots.next_number(), published_at=_now()))
 
 
 def _now() -> str:
@@ -429,24 +432,26 @@ def _now() -> str:
 
 def candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
     """Places and proofs of all that was learned and is kept, the last one first."""
-    found = []
+    entries = []
     for path in (root / _FOLDER / name).glob(f"*/{_PROOF}"):
         try:
-            found.append((path.parent.relative_to(root).as_posix(), dict(json.loads(path.read_bytes()))))
+            entries.append((path.parent.relative_to(root).as_posix(), dict(json.loads(path.read_bytes()))))
         except (OSError, ValueError, TypeError) as error:
             _log.warning("%s cannot be read: %s", path, error)
-    return sorted(found, key=lambda each: str(each[1].get("made_at", "")), reverse=True)
+    return sorted(entries, key=lambda entry: str(entry[1].get("made_at", "")), reverse=True)
 
 
 def learned_candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
     """Those of `candidates` that were learned, not put together."""
-    return [each for each in candidates(root, name) if not each[1].get("mixed")]
+    return [candidate for candidate in candidates(root, name) if not candidate[1].get("mixed")]
 
 
 def prune(root: Path, snapshots: Snapshots, name: str, kept_place: str = "") -> None:
     """Remove what no version that is kept names, but for the newest candidate that was learned, and one at a place."""
-    kept = {kept_place} | {place for each in snapshots.readable() for place in each.learned.get(name, ())}
-    kept |= {place for place, _ in learned_candidates(root, name)[:1]}
+    kept_places = {kept_place} | {
+        place for snapshot in snapshots.readable() for place in snapshot.learned.get(name, ())
+    }
+    kept_places |= {place for place, _ in learned_candidates(root, name)[:1]}
     for place, _ in candidates(root, name):
-        if place not in kept:
+        if place not in kept_places:
             shutil.rmtree(root / place, ignore_errors=True)

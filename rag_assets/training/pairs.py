@@ -73,12 +73,14 @@ class JudgedQuestion:
         if len(ways) > 1:
             pieces = [frozenset[str]().union(*(piece.ids for way in ways for piece in way))]
         place = list(Level).index(level) + 1
-        return [np.array([not ids.isdisjoint(each[:place]) for each in self.ids], dtype=bool) for ids in pieces if ids]
+        return [
+            np.array([not ids.isdisjoint(row_ids[:place]) for row_ids in self.ids], dtype=bool) for ids in pieces if ids
+        ]
 
     @cached_property
     def _groups(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Document and page of each candidate, as numbers."""
-        columns = ([each[place] for each in self.ids] for place in (0, 1))
+        columns = ([row_ids[place] for row_ids in self.ids] for place in (0, 1))
         numbers = [np.unique(np.array(column, dtype=str), return_inverse=True)[1] for column in columns]
         return numbers[0], numbers[1]
 
@@ -108,14 +110,14 @@ class JudgedQuestion:
         if level is Level.PAGE:
             return [self.ids[order[row]][:2] for row in np.sort(first)[:k]]
         span = float(np.ptp(scores))
-        scaled = (scores - scores.min()) / span if span > 0 else np.ones_like(scores)
-        totals, seen = np.zeros(len(first)), np.zeros(len(first))
+        scaled_scores = (scores - scores.min()) / span if span > 0 else np.ones_like(scores)
+        totals, seen_counts = np.zeros(len(first)), np.zeros(len(first))
         for row in order:
-            totals[groups[row]] += scaled[row] / 2 ** seen[groups[row]]
-            seen[groups[row]] += 1
+            totals[groups[row]] += scaled_scores[row] / 2 ** seen_counts[groups[row]]
+            seen_counts[groups[row]] += 1
         best = order[first]  # the best passage of each document
-        ranked = sorted(range(len(first)), key=lambda group: (-totals[group], self.ids[best[group]][2]))
-        return [self.ids[best[group]][:1] for group in ranked[:k]]
+        ranking = sorted(range(len(first)), key=lambda group: (-totals[group], self.ids[best[group]][2]))
+        return [self.ids[best[group]][:1] for group in ranking[:k]]
 
     def value(self, scorer: Scorer, level: Level, measure: str, k: int) -> float:
         """A measure of the ranking that a scorer gives; nan where nothing is relevant."""
@@ -145,30 +147,34 @@ def judged_questions(
         ModelError: The embedder or the reranker failed.
         StoreError: A published file is gone.
     """
-    asked = [each for each in questions if each.searched and not each.history and each.purpose != _TESTING]
-    targets = corpus.targets(asked)
-    proving = None if measured_ids is None else set(measured_ids)
-    unjudged, found = unjudged_below(asked, targets, corpus), []
-    for number, question in enumerate(asked, start=1):
+    usable_questions = [
+        question
+        for question in questions
+        if question.searched and not question.history and question.purpose != _TESTING
+    ]
+    targets = corpus.targets(usable_questions)
+    proof_ids = None if measured_ids is None else set(measured_ids)
+    unjudged_ids, result = unjudged_below(usable_questions, targets, corpus), []
+    for number, question in enumerate(usable_questions, start=1):
         target = targets[question.id]
         if documents := target.ids(Level.DOCUMENT):
             candidates, signals = _asked(base, question.text)
             passages = base.passage_vectors(candidates) if vectors else np.empty((0, 0), np.float32)
-            is_measured = proving is None or question.id in proving
+            is_measured = proof_ids is None or question.id in proof_ids
             kind = question.type or question.language or detect_language(question.text)
-            found.append(
+            result.append(
                 replace(
                     signals,
                     id=question.id,
                     type=kind,
                     documents=documents,
-                    ways={**target.ways, **dict.fromkeys(_FINE, ())} if question.id in unjudged else target.ways,
+                    ways={**target.ways, **dict.fromkeys(_FINE, ())} if question.id in unjudged_ids else target.ways,
                     passages=passages,
                     is_measured=is_measured,
                 )
             )
-        progress(number, len(asked))
-    return found
+        progress(number, len(usable_questions))
+    return result
 
 
 def unjudged_below(questions: Sequence[Question], targets: Mapping[str, Target], corpus: Corpus) -> set[str]:
@@ -177,15 +183,23 @@ def unjudged_below(questions: Sequence[Question], targets: Mapping[str, Target],
     A document that is named alone stands for each of its pages and passages; it names one only where it has no other.
     """
     coarse = {
-        each.id: targets[each.id].ids(Level.DOCUMENT)
-        for each in questions
-        if not any(piece.place or piece.quote or piece.cells for piece in each.evidence)
+        question.id: targets[question.id].ids(Level.DOCUMENT)
+        for question in questions
+        if not any(piece.place or piece.quote or piece.cells for piece in question.evidence)
     }
-    coarse = {each: named for each, named in coarse.items() if targets[each].ids(Level.PASSAGE) == named}
+    coarse = {
+        question_id: documents
+        for question_id, documents in coarse.items()
+        if targets[question_id].ids(Level.PASSAGE) == documents
+    }
     documents = frozenset[str]().union(*coarse.values())
     rows = corpus.stored.read(CHUNKS, ("document_id",), documents).to_pylist() if documents else []
     passages = Counter(row["document_id"] for row in rows)
-    return {each for each, named in coarse.items() if any(passages[document] > 1 for document in named)}
+    return {
+        question_id
+        for question_id, documents in coarse.items()
+        if any(passages[document] > 1 for document in documents)
+    }
 
 
 def clicked_questions(
@@ -208,24 +222,24 @@ def clicked_questions(
     Source: T. Joachims, Optimizing search engines using clickthrough data, KDD 2002, section 3 ("click > skip above").
     Deviation: clicks of all who asked the same are taken together.
     """
-    taken = {_folded(each.text) for each in accepted}
+    taken_texts = {_folded(question.text) for question in accepted}
     by_question: dict[str, list[Click]] = {}
-    for each in clicks:
-        if _folded(each.question) not in taken:
-            by_question.setdefault(_folded(each.question), []).append(each)
-    found = []
+    for click in clicks:
+        if _folded(click.question) not in taken_texts:
+            by_question.setdefault(_folded(click.question), []).append(click)
+    click_questions = []
     for own in by_question.values():
-        opened = {each.result for each in own}
-        pairs = [(each.result, frozenset(each.above) - opened) for each in own]
-        if not any(skipped for _, skipped in pairs):
+        opened_results = {click.result for click in own}
+        pairs = [(click.result, frozenset(click.above) - opened_results) for click in own]
+        if not any(skipped_keys for _, skipped_keys in pairs):
             continue
         candidates, signals = _asked(base, own[0].question)
-        there = {each.key: each.document_id for each in candidates}
-        known = tuple((result, skipped & there.keys()) for result, skipped in pairs if result in there)
-        if useful := tuple(each for each in known if each[1]):
+        there = {candidate.key: candidate.document_id for candidate in candidates}
+        known_pairs = tuple((result, skipped_keys & there.keys()) for result, skipped_keys in pairs if result in there)
+        if useful := tuple(pair for pair in known_pairs if pair[1]):
             documents = frozenset(there[result] for result, _ in useful)
-            found.append(replace(signals, id=f"click-{own[0].question}", documents=documents, clicks=useful))
-    return found
+            click_questions.append(replace(signals, id=f"click-{own[0].question}", documents=documents, clicks=useful))
+    return click_questions
 
 
 def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> list[JudgedQuestion]:
@@ -236,31 +250,33 @@ def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> li
     Raises:
         ModelError: As for `judged_questions`, like `StoreError`.
     """
-    found = []
-    for each in questions:
-        if each.answerable and not each.evidence and not each.history and each.purpose != _TESTING:
-            candidates, signals = _asked(base, each.text)
+    result = []
+    for question in questions:
+        if question.answerable and not question.evidence and not question.history and question.purpose != _TESTING:
+            candidates, signals = _asked(base, question.text)
             if not np.isnan(signals.read).all():
                 best = candidates[int(np.nanargmax(signals.read))].document_id
-                found.append(replace(signals, id=each.id, documents=frozenset({best})))
-    return found
+                result.append(replace(signals, id=question.id, documents=frozenset({best})))
+    return result
 
 
 def distilled(judged: Sequence[JudgedQuestion]) -> list[JudgedQuestion]:
     """Questions whose scores are to imitate the reranker, which neither scores nor orders what is found for them."""
     columns = np.array([name != RERANKER for name in SIGNALS])
     none = np.empty(0)
-    return [replace(each, signals=each.signals * columns, read=none, taught=each.read) for each in judged]
+    return [
+        replace(question, signals=question.signals * columns, read=none, taught=question.read) for question in judged
+    ]
 
 
 def _asked(base: KnowledgeBase, text: str) -> tuple[Sequence[Candidate], JudgedQuestion]:
     """What is found for a question, and what is known without its evidence, from which nothing can be proven."""
     signals = base.ranking_signals(text)
-    ids = tuple((each.document_id, each.page_id or "", each.key) for each in signals.candidates)
+    ids = tuple((candidate.document_id, candidate.page_id or "", candidate.key) for candidate in signals.candidates)
     ways: dict[Level, Ways] = dict.fromkeys(Level, ())
-    nothing = frozenset[str]()
+    no_ids = frozenset[str]()
     judged = JudgedQuestion(
-        "", "", nothing, ways, ids, signals.values, signals.vector, is_measured=False, read=signals.read
+        "", "", no_ids, ways, ids, signals.values, signals.vector, is_measured=False, read=signals.read
     )
     return signals.candidates, judged
 
@@ -283,10 +299,14 @@ def further_questions(
     Raises:
         QueryError: The file cannot be read.
     """
-    taken = {each.id for each in accepted}
-    liked = read_questions(feedback) if feedback is not None and feedback.is_file() else []
-    found = [each for each in liked if each.draft and each.type == _FEEDBACK_TYPE and each.id not in taken]
-    return [*found, *(draft_questions(corpus, drafts, [*accepted, *liked]) if drafts else ())]
+    taken_ids = {question.id for question in accepted}
+    feedback_questions = read_questions(feedback) if feedback is not None and feedback.is_file() else []
+    new_questions = [
+        question
+        for question in feedback_questions
+        if question.draft and question.type == _FEEDBACK_TYPE and question.id not in taken_ids
+    ]
+    return [*new_questions, *(draft_questions(corpus, drafts, [*accepted, *feedback_questions]) if drafts else ())]
 
 
 def document_groups(documents: Sequence[Collection[str]]) -> list[int]:
@@ -303,8 +323,8 @@ def document_groups(documents: Sequence[Collection[str]]) -> list[int]:
             position = leader[position]
         return position
 
-    for position, named in enumerate(documents):
-        for document in sorted(named):  # so that numbers are the same in every process
+    for position, own_documents in enumerate(documents):
+        for document in sorted(own_documents):  # so that numbers are the same in every process
             leader[first(position)] = first(of_document.setdefault(document, position))
     return [first(position) for position in range(len(documents))]
 
@@ -320,10 +340,10 @@ def document_folds(documents: Sequence[Collection[str]], count: int, seed: int =
     groups: dict[int, list[int]] = {}
     for position, number in enumerate(document_groups(documents)):
         groups.setdefault(number, []).append(position)
-    shuffled = list(groups.values())
-    random.Random(seed).shuffle(shuffled)  # noqa: S311 - no secret
-    folds: list[list[int]] = [[] for _ in range(min(count, len(shuffled)))]
-    for group in sorted(shuffled, key=len, reverse=True):
+    group_list = list(groups.values())
+    random.Random(seed).shuffle(group_list)  # noqa: S311 - no secret
+    folds: list[list[int]] = [[] for _ in range(min(count, len(group_list)))]
+    for group in sorted(group_list, key=len, reverse=True):
         min(folds, key=len).extend(group)
     return [sorted(fold) for fold in folds]
 
@@ -334,11 +354,11 @@ def nearest_sum(sizes: Sequence[int], wanted: float) -> list[int]:
     for size in sizes:
         several.append(several[-1] | (single[-1] | several[-1]) << size)
         single.append(single[-1] | 1 << size)
-    total = min((each for each in range(sum(sizes)) if several[-1] >> each & 1), key=lambda each: abs(each - wanted))
-    taken, sums = [], several
+    total = min((size for size in range(sum(sizes)) if several[-1] >> size & 1), key=lambda size: abs(size - wanted))
+    positions, sums = [], several
     for at in reversed(range(len(sizes))):
         if total and not sums[at] >> total & 1:  # no sum of those before it
-            taken.append(at)
+            positions.append(at)
             total -= sizes[at]
             sums = several if several[at] >> total & 1 else single
-    return taken
+    return positions

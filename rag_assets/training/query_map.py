@@ -36,18 +36,18 @@ def learned_map(judged: Sequence[JudgedQuestion]) -> tuple[QueryMap | None, floa
     Args:
         judged: Questions with the vectors of their candidates.
     """
-    usable = [each for each in judged if _evidence(each) is not None]
+    usable = [question for question in judged if _evidence(question) is not None]
     if len(usable) < _LEAST_QUESTIONS:
         return None, math.inf
     losses = np.full((len(usable), len(RIDGES)), np.nan)
-    folds = document_folds([each.documents for each in usable], _FOLDS)
+    folds = document_folds([question.documents for question in usable], _FOLDS)
     if len(folds) == 1:
         return None, math.inf
     for held_out in folds:
-        others = [each for position, each in enumerate(usable) if position not in set(held_out)]
-        maps = _maps(others, RIDGES)
+        rest = [question for position, question in enumerate(usable) if position not in set(held_out)]
+        maps = _maps(rest, RIDGES)
         for position in held_out:
-            losses[position] = [_loss(usable[position], each) for each in maps]
+            losses[position] = [_loss(usable[position], query_map) for query_map in maps]
     column = strongest_pull(losses)
     return _reduced(_maps(usable, RIDGES)[column]), RIDGES[column]
 
@@ -55,24 +55,24 @@ def learned_map(judged: Sequence[JudgedQuestion]) -> tuple[QueryMap | None, floa
 def _evidence(judged: JudgedQuestion) -> NDArray[np.bool_] | None:
     """Which candidates hold evidence; None where none does, or all do."""
     pieces = judged.holding(Level.PASSAGE)
-    held = np.logical_or.reduce(pieces) if pieces else np.zeros(0, dtype=bool)
-    return held if held.any() and not held.all() else None
+    holds = np.logical_or.reduce(pieces) if pieces else np.zeros(0, dtype=bool)
+    return holds if holds.any() and not holds.all() else None
 
 
 def _maps(judged: Sequence[JudgedQuestion], ridges: Sequence[float]) -> list[QueryMap | None]:
     """A map for each ridge; None for an infinite one."""
-    queries = np.stack([each.query for each in judged]).astype(np.float64)
-    directions = np.stack([_direction(each) for each in judged])
+    queries = np.stack([question.query for question in judged]).astype(np.float64)
+    directions = np.stack([_direction(question) for question in judged])
     # (Q'Q + r)^-1 Q' = Q' (QQ' + r)^-1: as large as there are questions, not dimensions
     kernel = queries @ queries.T
-    found: list[QueryMap | None] = []
+    maps: list[QueryMap | None] = []
     for ridge in ridges:
         if math.isinf(ridge):
-            found.append(None)
+            maps.append(None)
             continue
         right = np.linalg.solve(kernel + ridge * np.eye(len(judged)), queries)
-        found.append(QueryMap(directions.T.astype(np.float32), right.astype(np.float32)))
-    return found
+        maps.append(QueryMap(directions.T.astype(np.float32), right.astype(np.float32)))
+    return maps
 
 
 def _reduced(query_map: QueryMap | None) -> QueryMap | None:
@@ -88,12 +88,12 @@ def _reduced(query_map: QueryMap | None) -> QueryMap | None:
 
 def _direction(judged: JudgedQuestion) -> _Matrix:
     """From the nearest passages without evidence to those with it, which count by how near they are."""
-    held = _evidence(judged)
-    assert held is not None
+    holds = _evidence(judged)
+    assert holds is not None
     vectors, cosines = judged.passages.astype(np.float64), (judged.passages @ judged.query).astype(np.float64)
-    rivals = np.flatnonzero(~held)
+    rivals = np.flatnonzero(~holds)
     rivals = rivals[np.argsort(-cosines[rivals], kind="stable")[:_RIVALS]]
-    return _mean(vectors[held], cosines[held]) - _mean(vectors[rivals], cosines[rivals])
+    return _mean(vectors[holds], cosines[holds]) - _mean(vectors[rivals], cosines[rivals])
 
 
 def _mean(vectors: _Matrix, cosines: _Matrix) -> _Matrix:
@@ -104,8 +104,8 @@ def _mean(vectors: _Matrix, cosines: _Matrix) -> _Matrix:
 
 def _loss(judged: JudgedQuestion, query_map: QueryMap | None) -> float:
     """Negative log share of the softmax over cosines that the evidence gets."""
-    held = _evidence(judged)
-    assert held is not None
+    holds = _evidence(judged)
+    assert holds is not None
     query = judged.query if query_map is None else query_map.mapped(judged.query)
     scores = (judged.passages @ query).astype(np.float64) / _TEMPERATURE
-    return float(np.logaddexp.reduce(scores) - np.logaddexp.reduce(scores[held]))
+    return float(np.logaddexp.reduce(scores) - np.logaddexp.reduce(scores[holds]))

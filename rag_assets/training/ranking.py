@@ -102,9 +102,9 @@ class Terms:
 
     def of(self, questions: Sequence[int]) -> "Terms":
         """The terms of some questions."""
-        chosen = np.isin(self.question, questions)
+        mask = np.isin(self.question, questions)
         parts = (self.signals, self.is_there, self.is_evidence, self.target, self.weight, self.question)
-        return Terms(*(part[chosen] for part in parts))  # type: ignore[arg-type]
+        return Terms(*(part[mask] for part in parts))  # type: ignore[arg-type]
 
     def losses(self, scores: Matrix) -> Vector:
         """Loss of each term, weighed.
@@ -125,14 +125,14 @@ class Terms:
         scores = np.where(self.is_there, scores, -np.inf)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         evidence = shares * self.is_evidence
-        total, held = shares.sum(axis=1), np.maximum(evidence.sum(axis=1), _LEAST_SHARE)
+        total, evidence_share = shares.sum(axis=1), np.maximum(evidence.sum(axis=1), _LEAST_SHARE)
         shares /= total[:, None]
         is_soft = self.target.sum(axis=1) > 0
-        hard = np.log(total / held)
+        hard = np.log(total / evidence_share)
         # the divergence of the shares from the target: 0 where they are equal
         soft = rel_entr(self.target, np.maximum(shares, _LEAST_SHARE)).sum(axis=1)
-        wanted = np.where(is_soft[:, None], self.target, evidence / held[:, None])
-        return self.weight * np.where(is_soft, soft, hard), shares - wanted
+        target_shares = np.where(is_soft[:, None], self.target, evidence / evidence_share[:, None])
+        return self.weight * np.where(is_soft, soft, hard), shares - target_shares
 
 
 def terms_of(judged: Sequence[JudgedQuestion], level: Level) -> Terms:
@@ -145,17 +145,17 @@ def terms_of(judged: Sequence[JudgedQuestion], level: Level) -> Terms:
     targets: list[Vector] = []
     evidence: list[NDArray[np.bool_]] = []
     weight, question = [], []
-    for position, each in enumerate(judged):
+    for position, judged_question in enumerate(judged):
         own: list[tuple[NDArray[np.intp], NDArray[np.bool_], Vector]] = []
-        for chosen, holds in (*_evidence(each, level, shipped), *_clicks(each)):
-            own.append((chosen, holds, np.zeros(len(chosen))))
+        for own_rows, holds in (*_evidence(judged_question, level, shipped), *_clicks(judged_question)):
+            own.append((own_rows, holds, np.zeros(len(own_rows))))
         share = 1 / len(own) if own else 0.0
         weights = [share] * len(own)
-        if (read := np.flatnonzero(~np.isnan(each.taught))).size > 1:
-            own.append((read, np.zeros(len(read), dtype=bool), softmax(each.taught[read])))
+        if (read_rows := np.flatnonzero(~np.isnan(judged_question.taught))).size > 1:
+            own.append((read_rows, np.zeros(len(read_rows), dtype=bool), softmax(judged_question.taught[read_rows])))
             weights = [*(0.5 * share for _ in weights), 0.5 if weights else 1.0]
-        for chosen, holds, target in own:
-            rows.append(chosen)
+        for own_rows, holds, target in own:
+            rows.append(own_rows)
             evidence.append(holds)
             targets.append(target)
         weight += weights
@@ -164,9 +164,9 @@ def terms_of(judged: Sequence[JudgedQuestion], level: Level) -> Terms:
     signals, target = np.zeros((len(rows), widest, len(SIGNALS))), np.zeros((len(rows), widest))
     is_there = np.zeros((len(rows), widest), dtype=bool)
     is_evidence = np.zeros_like(is_there)
-    for number, chosen in enumerate(rows):
-        count = len(chosen)
-        signals[number, :count] = judged[question[number]].signals[chosen]
+    for number, own_rows in enumerate(rows):
+        count = len(own_rows)
+        signals[number, :count] = judged[question[number]].signals[own_rows]
         is_there[number, :count], is_evidence[number, :count] = True, evidence[number]
         target[number, :count] = targets[number]
     return Terms(signals, is_there, is_evidence, target, np.array(weight), np.array(question, dtype=np.intp))
@@ -176,37 +176,37 @@ def _evidence(
     judged: JudgedQuestion, level: Level, shipped: Weights
 ) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
     """For each piece of evidence, rows of candidates that it is compared with, and which of them hold it."""
-    held = [piece for piece in judged.holding(level) if piece.any() and not piece.all()]
-    if not held:
+    pieces = [piece for piece in judged.holding(level) if piece.any() and not piece.all()]
+    if not pieces:
         return []
     order = np.argsort(-shipped.scores(judged.signals), kind="stable")
-    any_held = cast("NDArray[np.bool_]", np.logical_or.reduce(held))
-    found = []
-    for piece in held:
-        rivals = [row for row in order if piece[row] or not any_held[row]]
-        chosen = np.array([row for rank, row in enumerate(rivals) if rank < _RIVALS or piece[row]][: 2 * _RIVALS])
-        if piece[chosen].any():
-            found.append((chosen, piece[chosen]))
-    return found
+    is_evidence = cast("NDArray[np.bool_]", np.logical_or.reduce(pieces))
+    result = []
+    for piece in pieces:
+        rivals = [row for row in order if piece[row] or not is_evidence[row]]
+        rows = np.array([row for rank, row in enumerate(rivals) if rank < _RIVALS or piece[row]][: 2 * _RIVALS])
+        if piece[rows].any():
+            result.append((rows, piece[rows]))
+    return result
 
 
 def _clicks(judged: JudgedQuestion) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
     """For each click, the row of the passage and those that were passed over for it, and which is which."""
     keys = [key for _, _, key in judged.ids]
-    found = []
-    for clicked, skipped in judged.clicks:
-        chosen = np.array([row for row, key in enumerate(keys) if key == clicked or key in skipped])
-        found.append((chosen, np.array([keys[row] == clicked for row in chosen])))
-    return found
+    result = []
+    for clicked_key, skipped_keys in judged.clicks:
+        rows = np.array([row for row, key in enumerate(keys) if key == clicked_key or key in skipped_keys])
+        result.append((rows, np.array([keys[row] == clicked_key for row in rows])))
+    return result
 
 
 def fitted(terms: Terms, shipped: Vector, pulls: Sequence[float]) -> list[Vector]:
     """Weights that a pull towards the shipped ones leaves, for each pull; on the scale of a softmax over candidates."""
     scale = scale_of(terms, shipped)
-    start, found = scale * shipped, []
+    start, vectors = scale * shipped, []
     for pull in pulls:
         if math.isinf(pull) or not len(terms.weight):
-            found.append(scale * shipped)
+            vectors.append(scale * shipped)
             continue
 
         def objective(weights: Vector, pull: float = pull) -> tuple[float, Vector]:
@@ -218,8 +218,8 @@ def fitted(terms: Terms, shipped: Vector, pulls: Sequence[float]) -> list[Vector
         options = {"maxiter": _MOST_STEPS, "ftol": _TOLERANCE}
         result = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         start = np.asarray(result.x)
-        found.append(start)
-    return found
+        vectors.append(start)
+    return vectors
 
 
 def scale_of(terms: Terms, shipped: Vector) -> float:
@@ -245,15 +245,15 @@ def learned_weights(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Wei
     """
     shipped, terms = SHIPPED[LEVELS[level]], terms_of(judged, level)
 
-    def fit(learned_from: Terms, tested: Terms) -> list[Matrix]:
-        return [tested.signals @ weights for weights in fitted(learned_from, shipped.vector(), PULLS)]
+    def fit(learned_from: Terms, test_terms: Terms) -> list[Matrix]:
+        return [test_terms.signals @ weights for weights in fitted(learned_from, shipped.vector(), PULLS)]
 
     column = chosen_strength(judged, terms, len(PULLS), fit)
     if not column:
         return shipped, math.inf
-    found = fitted(terms, shipped.vector(), PULLS[: column + 1])[column]
-    scaled = found * (shipped.vector().sum() / found.sum())
-    return Weights(*(round(float(each), 4) for each in scaled)), PULLS[column]
+    weights = fitted(terms, shipped.vector(), PULLS[: column + 1])[column]
+    scaled_weights = weights * (shipped.vector().sum() / weights.sum())
+    return Weights(*(round(float(weight), 4) for weight in scaled_weights)), PULLS[column]
 
 
 Fit: TypeAlias = Callable[[Terms, Terms], Sequence[Matrix]]
@@ -273,16 +273,16 @@ def chosen_strength(judged: Sequence[JudgedQuestion], terms: Terms, count: int, 
     """
     if len(np.unique(terms.question)) < _LEAST_QUESTIONS:
         return 0
-    folds = document_folds([each.documents for each in judged], _INNER_FOLDS)
+    folds = document_folds([question.documents for question in judged], _INNER_FOLDS)
     if len(folds) == 1:
         return 0
     losses = np.full((len(judged), count), np.nan)
     for held_out in folds:
         learned_from = np.setdiff1d(np.arange(len(judged)), held_out)
-        tested = terms.of(held_out)
-        for column, scores in enumerate(fit(terms.of([*learned_from]), tested)):
-            own = np.bincount(tested.question, tested.losses(scores), len(judged))
-            losses[tested.question, column] = own[tested.question]
+        test_terms = terms.of(held_out)
+        for column, scores in enumerate(fit(terms.of([*learned_from]), test_terms)):
+            own = np.bincount(test_terms.question, test_terms.losses(scores), len(judged))
+            losses[test_terms.question, column] = own[test_terms.question]
     return strongest_pull(losses[~np.isnan(losses[:, 0])])
 
 
@@ -312,7 +312,7 @@ def learned_trees(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Score
     """
     shipped = SHIPPED[LEVELS[level]]
     terms = terms_of(judged, level)
-    column = chosen_strength(judged, terms, len(ROUNDS), lambda own, tested: _tree_scores(own, tested, level))
+    column = chosen_strength(judged, terms, len(ROUNDS), lambda own, test_terms: _tree_scores(own, test_terms, level))
     if not column:
         return shipped, 0
     scale = scale_of(terms, shipped.vector())
@@ -320,21 +320,23 @@ def learned_trees(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Score
     return BoostedWeights(shipped, booster.model_to_string(), scale), ROUNDS[column]
 
 
-def _tree_scores(learned_from: Terms, tested: Terms, level: Level) -> list[Matrix]:
+def _tree_scores(learned_from: Terms, test_terms: Terms, level: Level) -> list[Matrix]:
     """Scores of the rivals of terms by the trees that other terms teach, for each number of rounds."""
     shipped = SHIPPED[LEVELS[level]].vector()
     scale = scale_of(learned_from, shipped)
-    begun = scale * (tested.signals @ shipped)
-    if not len(learned_from.weight) or not len(tested.weight):
-        return [begun] * len(ROUNDS)
+    start = scale * (test_terms.signals @ shipped)
+    if not len(learned_from.weight) or not len(test_terms.weight):
+        return [start] * len(ROUNDS)
     booster = _boosted(learned_from, scale * (learned_from.signals @ shipped), max(ROUNDS))
-    rows = tested.signals.reshape(-1, len(SIGNALS))
+    rows = test_terms.signals.reshape(-1, len(SIGNALS))
     # LightGBM takes 0 rounds for all of them
-    grown = [np.asarray(booster.predict(rows, raw_score=True, num_iteration=each)) for each in ROUNDS if each]
-    return [begun, *(begun + each.reshape(begun.shape) for each in grown)]
+    tree_scores = [
+        np.asarray(booster.predict(rows, raw_score=True, num_iteration=rounds)) for rounds in ROUNDS if rounds
+    ]
+    return [start, *(start + scores.reshape(start.shape) for scores in tree_scores)]
 
 
-def _boosted(terms: Terms, begun: Matrix, rounds: int) -> "Booster":
+def _boosted(terms: Terms, start: Matrix, rounds: int) -> "Booster":
     """Trees on top of scores of rivals, each term being a query."""
     lightgbm = lightgbm_module()
     there = terms.is_there
@@ -343,7 +345,7 @@ def _boosted(terms: Terms, begun: Matrix, rounds: int) -> "Booster":
         label=terms.is_evidence[there].astype(np.int32),
         weight=np.broadcast_to(terms.weight[:, None], there.shape)[there],
         group=there.sum(axis=1),
-        init_score=begun[there],
+        init_score=start[there],
         feature_name=[*SIGNALS],
     )
     booster: Booster = lightgbm.train(_PARAMETERS, rows, num_boost_round=rounds)
@@ -357,13 +359,13 @@ def held_out_weights(
     judged: Sequence[JudgedQuestion], level: Level, folds: Sequence[Sequence[int]], learn: Learn
 ) -> list[Scorer]:
     """For each question the weights that are learned from the documents of other folds."""
-    found: list[Scorer] = [SHIPPED[LEVELS[level]]] * len(judged)
+    scorers: list[Scorer] = [SHIPPED[LEVELS[level]]] * len(judged)
     for held_out in folds:
-        others = [each for position, each in enumerate(judged) if position not in set(held_out)]
-        weights, _ = learn(others, level)
+        rest = [question for position, question in enumerate(judged) if position not in set(held_out)]
+        weights, _ = learn(rest, level)
         for position in held_out:
-            found[position] = weights
-    return found
+            scorers[position] = weights
+    return scorers
 
 
 @dataclass(frozen=True)
@@ -383,15 +385,17 @@ class RankingCandidate:
     @property
     def proof(self) -> Proof:
         """The proof of the whole: of the levels that are better, the first; else of the first level."""
-        chosen = next((each for each in self.proofs.values() if each.is_better), next(iter(self.proofs.values())))
-        reasons = "; ".join(f"{level}: {each.reason}" for level, each in self.proofs.items())
+        main_proof = next(
+            (proof for proof in self.proofs.values() if proof.is_better), next(iter(self.proofs.values()))
+        )
+        reasons = "; ".join(f"{level}: {proof.reason}" for level, proof in self.proofs.items())
         return Proof(
-            chosen.measure,
-            chosen.before,
-            chosen.after,
-            chosen.difference,
-            chosen.guards,
-            any(each.is_better for each in self.proofs.values()),
+            main_proof.measure,
+            main_proof.before,
+            main_proof.after,
+            main_proof.difference,
+            main_proof.guards,
+            any(proof.is_better for proof in self.proofs.values()),
             reasons,
         )
 
@@ -414,24 +418,24 @@ def learn_ranking(
     Raises:
         QueryError: No question can be measured, or all share documents, so that none can be held out.
     """
-    folds = document_folds([each.documents for each in judged], FOLDS)
+    folds = document_folds([question.documents for question in judged], FOLDS)
     if len(folds) == 1:
-        shared = "all questions share documents" if len(judged) > 1 else "there is one question"
-        raise QueryError(f"{shared}: none can be held out, so nothing is learned")
+        cause = "all questions share documents" if len(judged) > 1 else "there is one question"
+        raise QueryError(f"{cause}: none can be held out, so nothing is learned")
     weights: dict[str, Scorer] = {}
-    proposed: dict[str, Scorer] = {}
+    proposals: dict[str, Scorer] = {}
     proofs: dict[Level, Proof] = {}
     levels = judged_levels(judged)
     for level, granularity in LEVELS.items():
         current = in_force[granularity]
         if level not in levels:
-            weights[granularity] = proposed[granularity] = current
+            weights[granularity] = proposals[granularity] = current
             continue
-        proposed[granularity], _ = learn(judged, level)
+        proposals[granularity], _ = learn(judged, level)
         by_question = held_out_weights(judged, level, folds, learn)
         proofs[level] = proof_of(judged, level, [current] * len(judged), judged, by_question)
-        weights[granularity] = proposed[granularity] if proofs[level].is_better else current
-    return RankingCandidate(weights, proposed, proofs)
+        weights[granularity] = proposals[granularity] if proofs[level].is_better else current
+    return RankingCandidate(weights, proposals, proofs)
 
 
 def judged_levels(judged: Sequence[JudgedQuestion]) -> list[Level]:
@@ -440,7 +444,9 @@ def judged_levels(judged: Sequence[JudgedQuestion]) -> list[Level]:
     Raises:
         QueryError: There is none.
     """
-    levels = [level for level in LEVELS if any(each.is_measured and any(each.ways[level]) for each in judged)]
+    levels = [
+        level for level in LEVELS if any(question.is_measured and any(question.ways[level]) for question in judged)
+    ]
     if not levels:
         raise QueryError("no question can be measured: none has evidence that the collection holds")
     return levels
@@ -462,7 +468,7 @@ def proof_of(
         after: The same questions with what is found by the candidate.
         changed: Weights of the candidate, by question.
     """
-    positions = [position for position, each in enumerate(before) if each.is_measured]
+    positions = [position for position, question in enumerate(before) if question.is_measured]
     sides: list[dict[str, list[float]]] = []
     for judged, own in ((before, weights), (after, changed)):
         names = (MEASURE, FURTHER_MEASURE)

@@ -145,11 +145,11 @@ def answer_f1(answer: str, question: Question) -> float:
     token.
     """
     groups = question.answer_contains
-    return sum(max(_f1(answer, each) for each in group) for group in groups) / len(groups) if groups else 0.0
+    return sum(max(_f1(answer, text) for text in group) for group in groups) / len(groups) if groups else 0.0
 
 
-def _f1(answer: str, expected: str) -> float:
-    ours, theirs = _tokens(answer), _tokens(expected)
+def _f1(answer: str, expected_text: str) -> float:
+    ours, theirs = _tokens(answer), _tokens(expected_text)
     common = (ours & theirs).total()
     return 2 * common / (ours.total() + theirs.total()) if common else 0.0
 
@@ -185,7 +185,7 @@ def split(
             f"train rewriter: {reward.name} judges {len(questions)} questions, {LEAST} are needed: draft some by "
             "`rag-assets questions new FILE`, add --drafts N, or set rewriter_training.level to document"
         )
-    groups = document_folds([reward.documents(each) for each in questions], len(questions))
+    groups = document_folds([reward.documents(question) for question in questions], len(questions))
     if len(groups) < _LEAST_GROUPS:
         raise QueryError(
             f"train rewriter: the evidence is in {len(groups)} groups of documents, {_LEAST_GROUPS} are needed: add "
@@ -196,22 +196,24 @@ def split(
     held_out, validating, training = (
         [questions[at] for at in sorted(at for group in part for at in group)] for part in (*parts, groups)
     )
-    learned, choosing = (
-        [Item(each.text, form) for each in part for form in forms]
-        for part in (training, [each for each in validating if each.id in accepted])
+    training_items, validation_items = (
+        [Item(question.text, form) for question in part for form in forms]
+        for part in (training, [question for question in validating if question.id in accepted])
     )
-    proving = [each for each in held_out if each.id in accepted]
-    if not proving:
+    proof_questions = [question for question in held_out if question.id in accepted]
+    if not proof_questions:
         raise QueryError("train rewriter: no accepted question is left to prove anything by; accept more questions")
-    return RewriterData(learned, choosing, pseudo_labels(learned, frozen, reward)), proving
+    return RewriterData(
+        training_items, validation_items, pseudo_labels(training_items, frozen, reward)
+    ), proof_questions
 
 
 def _take_groups(groups: list[list[int]], wanted: float) -> list[list[int]]:
     """Groups of about so many questions, two or more, which are taken out."""
     places = set(nearest_sum([len(group) for group in groups], wanted))
-    taken = [group for at, group in enumerate(groups) if at in places]
+    chosen_groups = [group for at, group in enumerate(groups) if at in places]
     groups[:] = [group for at, group in enumerate(groups) if at not in places]
-    return taken
+    return chosen_groups
 
 
 def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward) -> list[tuple[Item, str]]:
@@ -255,9 +257,12 @@ def proved(reward: SearchReward, base: KnowledgeBase, candidate: KnowledgeBase, 
         StoreError: A published file is gone.
     """
     before, after = (
-        [reward.value(each, question, REWRITE_MODE) for question in questions] for each in (base, candidate)
+        [reward.value(own_base, question, REWRITE_MODE) for question in questions] for own_base in (base, candidate)
     )
     plain = [reward.value(base, question, HYBRID_MODE) for question in questions]
-    guards = {"against no rewriting": (plain, after), **type_guards([each.type for each in questions], before, after)}
-    groups = document_groups([reward.documents(each) for each in questions])
+    guards = {
+        "against no rewriting": (plain, after),
+        **type_guards([question.type for question in questions], before, after),
+    }
+    groups = document_groups([reward.documents(question) for question in questions])
     return prove(f"{reward.name} of mode {REWRITE_MODE}", before, after, guards, groups)

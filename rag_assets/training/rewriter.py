@@ -296,9 +296,9 @@ class _Training:
 
     def _remove_others(self) -> None:
         """Remove policies that were the best before, or after the checkpoint that training went on from."""
-        for each in self._folder.glob("best-*"):
-            if each.name != self._best:
-                shutil.rmtree(each)
+        for path in self._folder.glob("best-*"):
+            if path.name != self._best:
+                shutil.rmtree(path)
 
     def _load(self, name: str) -> TextToText:
         return TextToText(name, str(self._accelerator.device), self._options.threads)
@@ -338,13 +338,13 @@ class _Training:
 
     def _imitate(self, policy: TextToText, forward: Any, optimizer: Any) -> dict[str, float]:
         """One step of the warm-up: make pseudo-labels likelier."""
-        chosen = self._batch(self._data.labels)
+        batch = self._batch(self._data.labels)
         loss = 0.0
         policy.module.train()
-        for share in self._parts(chosen, forward):
+        for share in self._parts(batch, forward):
             prompts = [prompt_for(item.form, item.question, is_causal=policy.is_causal) for item, _ in share]
             targets = policy.targets([label for _, label in share], self._options.most_tokens)
-            part = -policy.log_probabilities(prompts, targets, forward).sum() / len(chosen)
+            part = -policy.log_probabilities(prompts, targets, forward).sum() / len(batch)
             self._accelerator.backward(part)
             loss += float(part.detach())
         policy.module.eval()
@@ -357,28 +357,30 @@ class _Training:
         options, state = self._options, self._state
         items = self._batch(self._data.training)
         with self._accelerator.autocast():
-            written = policy.write(
-                [prompt_for(each.form, each.question, is_causal=policy.is_causal) for each in items],
+            samples = policy.write(
+                [prompt_for(item.form, item.question, is_causal=policy.is_causal) for item in items],
                 options.most_tokens,
                 options.samples,
             )
         items = [item for item in items for _ in range(options.samples)]
-        gains = [self._gain(item, text) for item, text in zip(items, written.texts, strict=True)]
+        gains = [self._gain(item, text) for item, text in zip(items, samples.texts, strict=True)]
         baseline = baseline_of(state.rewards, options.baseline_steps)
         rewards: list[float] = []
         divergence = 0.0
         for share in self._parts(range(len(items)), forward):
-            prompts = [prompt_for(items[each].form, items[each].question, is_causal=policy.is_causal) for each in share]
-            targets = written.targets[list(share)]
+            prompts = [
+                prompt_for(items[index].form, items[index].question, is_causal=policy.is_causal) for index in share
+            ]
+            targets = samples.targets[list(share)]
             log_probabilities = policy.log_probabilities(prompts, targets, forward)
             with self._torch.no_grad(), self._accelerator.autocast():
                 warmed_up = reference.log_probabilities(prompts, targets).tolist()
             ours = log_probabilities.detach().tolist()
             worth = [
-                options.penalties.reward(gains[each], written.lengths[each], mine, theirs)
-                for each, mine, theirs in zip(share, ours, warmed_up, strict=True)
+                options.penalties.reward(gains[index], samples.lengths[index], mine, theirs)
+                for index, mine, theirs in zip(share, ours, warmed_up, strict=True)
             ]
-            advantages = self._torch.tensor([each - baseline for each in worth], device=log_probabilities.device)
+            advantages = self._torch.tensor([value - baseline for value in worth], device=log_probabilities.device)
             self._accelerator.backward(-(advantages * log_probabilities).sum() / len(items))
             rewards += worth
             divergence += sum(ours) - sum(warmed_up)
@@ -389,7 +391,7 @@ class _Training:
             "reward": self._mean(sum(rewards) / len(items)),
             "baseline": baseline,
             "divergence": self._mean(divergence / len(items)),
-            "tokens": self._mean(sum(written.lengths) / len(items)),
+            "tokens": self._mean(sum(samples.lengths) / len(items)),
         }
         state.rewards = [*state.rewards, figures["reward"]][-options.baseline_steps :]
         return figures
@@ -397,15 +399,15 @@ class _Training:
     def _batch(self, rows: Sequence[Any]) -> list[Any]:
         """This process's part of the step's rows; every row comes once an epoch, in an order of its own."""
         size, epochs = self._options.batch, {}
-        chosen = []
+        batch = []
         for number in range(self._state.step * size, (self._state.step + 1) * size):
             epoch, at = divmod(number, len(rows))
             if epoch not in epochs:
                 order = list(range(len(rows)))
                 random.Random(_seed(self._options.seed, self._state.stage, epoch, -1)).shuffle(order)  # noqa: S311
                 epochs[epoch] = order
-            chosen.append(rows[epochs[epoch][at]])
-        return chosen[self._accelerator.process_index :: self._accelerator.num_processes]
+            batch.append(rows[epochs[epoch][at]])
+        return batch[self._accelerator.process_index :: self._accelerator.num_processes]
 
     def _parts(self, rows: Sequence[Any], forward: Any) -> Any:
         """The rows in as many parts as gradients are summed over; processes exchange gradients at the last only."""
@@ -427,10 +429,10 @@ class _Training:
         items, worth = self._data.validation, 0.0
         for start in range(0, len(items), self._options.batch):
             share = items[start : start + self._options.batch]
-            prompts = [prompt_for(each.form, each.question, is_causal=policy.is_causal) for each in share]
+            prompts = [prompt_for(item.form, item.question, is_causal=policy.is_causal) for item in share]
             with self._accelerator.autocast():
-                written = policy.write(prompts, self._options.most_tokens)
-            worth += sum(self._gain(item, text) for item, text in zip(share, written.texts, strict=True))
+                samples = policy.write(prompts, self._options.most_tokens)
+            worth += sum(self._gain(item, text) for item, text in zip(share, samples.texts, strict=True))
         return worth / len(items) if items else None
 
     def _validate(self, policy: TextToText) -> None:
@@ -479,11 +481,11 @@ class _Training:
         path = self._folder / "checkpoint.pt"
         if not path.exists():
             return None
-        found: Mapping[str, Any] = self._torch.load(path, map_location="cpu", weights_only=True)
-        stage, step, best = (found["state"][name] for name in ("stage", "step", "best_step"))
+        checkpoint: Mapping[str, Any] = self._torch.load(path, map_location="cpu", weights_only=True)
+        stage, step, best = (checkpoint["state"][name] for name in ("stage", "step", "best_step"))
         is_whole = stage == "warm-up" or (self._folder / f"best-{best}").is_dir()
-        if found["digest"] == self._digest and is_whole:
-            return found
+        if checkpoint["digest"] == self._digest and is_whole:
+            return checkpoint
         if anew:
             return None
         if not is_whole:
@@ -517,9 +519,9 @@ class _Training:
 
 def _digest(data: RewriterData, options: RewriterOptions) -> str:
     """Tells training apart that would come to other weights; more or fewer steps go on with the same."""
-    same = replace(options, steps=0, checkpoint_steps=0, patience=0)
+    fixed_options = replace(options, steps=0, checkpoint_steps=0, patience=0)
     rows = map(repr, (*data.training, *data.validation, *data.labels))
-    parts = [repr(astuple(same)), data.objective, *rows]
+    parts = [repr(astuple(fixed_options)), data.objective, *rows]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -76,12 +76,12 @@ class Configuration:
     def values(self, measure: str, positions: Sequence[int]) -> list[float]:
         """Values of a measure at questions that were asked."""
         place = MEASURES.index(measure)
-        return [self.results[each].values[place] for each in positions]
+        return [self.results[position].values[place] for position in positions]
 
     def interval(self, measure: str, positions: Sequence[int]) -> Interval | None:
         """Mean with its interval over those of the questions that were asked; None where there are none."""
-        values = self.values(measure, [each for each in positions if each in self.results])
-        present = [each for each in values if not math.isnan(each)]
+        values = self.values(measure, [position for position in positions if position in self.results])
+        present = [value for value in values if not math.isnan(value)]
         return bootstrap_interval(present) if present else None
 
     def means(self, positions: Sequence[int]) -> tuple[float, ...]:
@@ -90,17 +90,17 @@ class Configuration:
         The same values in another order have the same mean.
         """
         intervals = (self.interval(measure, positions) for measure in MEASURES)
-        return tuple(round(each.mean, _DIGITS) if each else 0.0 for each in intervals)
+        return tuple(round(interval.mean, _DIGITS) if interval else 0.0 for interval in intervals)
 
     @property
     def milliseconds(self) -> float:
         """Median time of a search, the first of which may load a model; nan before it."""
-        return 1000 * median(each.seconds for each in self.results.values()) if self.results else math.nan
+        return 1000 * median(result.seconds for result in self.results.values()) if self.results else math.nan
 
     @property
     def usd(self) -> float:
         """What its calls of the language model cost in all, US dollars."""
-        return sum(each.usd for each in self.results.values())
+        return sum(result.usd for result in self.results.values())
 
 
 @dataclass
@@ -146,8 +146,8 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
         )
     shuffler = random.Random(0)  # noqa: S311 - no secret; sets stand by type
     shuffler.shuffle(groups)
-    taken = nearest_sum([len(group) for group in groups], len(documents) * _HELD_OUT)
-    held_out = sorted(position for at in taken for position in groups[at])
+    chosen_groups = nearest_sum([len(group) for group in groups], len(documents) * _HELD_OUT)
+    held_out = sorted(position for at in chosen_groups for position in groups[at])
     choosing = sorted({*range(len(documents))}.difference(held_out))
     shuffler.shuffle(choosing)
     return choosing, held_out
@@ -180,42 +180,44 @@ def tuned(
         QueryError: The default cannot be searched at all.
     """
     default, alive, count, rung = candidates[0], list(candidates), 0, 0
-    made = Tuning(candidates, choosing, held_out)
+    tuning = Tuning(candidates, choosing, held_out)
     try:
         while count < len(choosing):
             size = FIRST_RUNG
             if rung:
-                last = 2 * max(_seconds((each,), len(held_out)) for each in alive)  # comparison, where the slowest wins
+                last = 2 * max(_seconds((item,), len(held_out)) for item in alive)  # comparison, where the slowest wins
                 time_left = deadline - clock() - last
                 size = len(choosing)
                 if _seconds(alive, size - count) > time_left:
                     alive = _better_half(alive, default, choosing[:count])
                     size = 2 * count
                 if _seconds(alive, min(size, len(choosing)) - count) > time_left:
-                    made.ended = f"the time of the budget ended after {count} of {len(choosing)} questions that choose"
+                    tuning.ended = (
+                        f"the time of the budget ended after {count} of {len(choosing)} questions that choose"
+                    )
                     break
             _ask(alive, choosing[count:size], deadline, clock, progress)
             if default.failure and not rung:
                 raise QueryError(f"{default.name}: {default.failure}")
             _check(default)
-            alive = [each for each in alive if not each.failure]
+            alive = [candidate for candidate in alive if not candidate.failure]
             count, rung = min(size, len(choosing)), rung + 1
-            for each in alive:
-                each.rung = rung
-        for each in _ranked(alive, choosing[:count], default):
-            if each is default:
-                made.winner = None if made.ended else default
+            for candidate in alive:
+                candidate.rung = rung
+        for candidate in _ranked(alive, choosing[:count], default):
+            if candidate is default:
+                tuning.winner = None if tuning.ended else default
                 break
-            _ask((default, each), held_out, deadline, clock, progress)
+            _ask((default, candidate), held_out, deadline, clock, progress)
             _check(default)
-            if not each.failure:
-                made.winner, made.differences = each, _differences(each, default, held_out, documents)
+            if not candidate.failure:
+                tuning.winner, tuning.differences = candidate, _differences(candidate, default, held_out, documents)
                 break
     except (_EndedError, BudgetError) as error:
-        made.ended = str(error)
+        tuning.ended = str(error)
     except KeyboardInterrupt:
-        made.ended = "interrupted"
-    return made
+        tuning.ended = "interrupted"
+    return tuning
 
 
 def _ask(
@@ -229,24 +231,24 @@ def _ask(
 
     What fails is asked no more.
     """
-    done, total = 0, len(candidates) * len(positions)
+    done_count, total = 0, len(candidates) * len(positions)
     for position in positions:
-        for each in candidates:
-            if each.failure or position in each.results:
+        for candidate in candidates:
+            if candidate.failure or position in candidate.results:
                 continue
             if clock() >= deadline:
                 raise _EndedError("the time of the budget ended while questions were asked")
             began = clock()
             try:
-                each.results[position] = each.ask(position)
+                candidate.results[position] = candidate.ask(position)
             except BudgetError:
                 raise
             except (QueryError, ModelError, StoreError) as error:
-                each.failure = str(error)
+                candidate.failure = str(error)
             took = clock() - began
-            each.spent, each.first = each.spent + took, each.first or took
-            done += 1
-            progress(done, total)
+            candidate.spent, candidate.first = candidate.spent + took, candidate.first or took
+            done_count += 1
+            progress(done_count, total)
 
 
 def _check(default: Configuration) -> None:
@@ -258,30 +260,32 @@ def _check(default: Configuration) -> None:
 def _differences(
     winner: Configuration, default: Configuration, positions: Sequence[int], documents: Sequence[Collection[str]]
 ) -> dict[str, PairedDifference]:
-    groups = document_groups([documents[each] for each in positions]) if documents else None
+    groups = document_groups([documents[position] for position in positions]) if documents else None
     return {
         measure: paired_bootstrap(winner.values(measure, positions), default.values(measure, positions), groups=groups)
         for measure in MEASURES
-        if any(not math.isnan(each) for each in default.values(measure, positions))
+        if any(not math.isnan(value) for value in default.values(measure, positions))
     }
 
 
 def _better_half(
     alive: Sequence[Configuration], default: Configuration, positions: Sequence[int]
 ) -> list[Configuration]:
-    ranked = _ranked(alive, positions, default)[: max(1, len(alive) // 2)]
-    return ranked if default in ranked else [*ranked, default]
+    ranking = _ranked(alive, positions, default)[: max(1, len(alive) // 2)]
+    return ranking if default in ranking else [*ranking, default]
 
 
 def _ranked(alive: Sequence[Configuration], positions: Sequence[int], default: Configuration) -> list[Configuration]:
     """Best first; of equal ones the default, then the faster."""
 
-    def rank(each: Configuration) -> tuple[float, ...]:
-        return (*(-mean for mean in each.means(positions)), each is not default, each.milliseconds)
+    def rank(candidate: Configuration) -> tuple[float, ...]:
+        return (*(-mean for mean in candidate.means(positions)), candidate is not default, candidate.milliseconds)
 
     return sorted(alive, key=rank)
 
 
 def _seconds(candidates: Sequence[Configuration], questions: int) -> float:
     """Seconds that so many further questions take; what the first took, which may load a model, tells nothing."""
-    return sum((each.spent - each.first) / max(len(each.results) - 1, 1) * questions for each in candidates)
+    return sum(
+        (candidate.spent - candidate.first) / max(len(candidate.results) - 1, 1) * questions for candidate in candidates
+    )
