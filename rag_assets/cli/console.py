@@ -52,8 +52,8 @@ def say(text: str = "", *, lines: bool = False, end: str = "\n", bold: bool = Fa
         bold: Whether it is set off.
         err: Whether it goes to standard error.
     """
-    shown = printable(text) if lines else printable_line(text)
-    click.secho(shown + end, nl=False, bold=bold or None, err=err)
+    line = printable(text) if lines else printable_line(text)
+    click.secho(line + end, nl=False, bold=bold or None, err=err)
 
 
 def complain(error: object) -> None:
@@ -86,9 +86,9 @@ def open_home(context: click.Context, *, existing: bool = False) -> "Home":
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
 
-    named: Path | None = context.find_root().obj
-    if named is not None:
-        os.environ["RAG_HOME"] = str(named)
+    home_path: Path | None = context.find_root().obj
+    if home_path is not None:
+        os.environ["RAG_HOME"] = str(home_path)
     home = Home(load_settings())
     context.find_root().meta[_HOME] = home.path
     if existing:
@@ -116,7 +116,7 @@ def full_disk(context: click.Context, error: Exception) -> str | None:
     path: Path | None = context.find_root().meta.get(_HOME)
     if path is None:
         return None
-    room = {each: shutil.disk_usage(each).free for each in (path, Path(tempfile.gettempdir())) if each.is_dir()}
+    room = {folder: shutil.disk_usage(folder).free for folder in (path, Path(tempfile.gettempdir())) if folder.is_dir()}
     full = min(room, key=room.__getitem__)
     if not (is_full(error) or (_SQLITE_FAILED in str(error) and room[full] < _ROOM_BYTES)):
         return None
@@ -148,9 +148,9 @@ def print_rows(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
     names = [printable_line(column) for column in columns]
     texts = [[printable_line(_plain(value)) for value in row] for row in rows]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_CELLS
-    needed = [max(map(cell_len, column)) for column in zip(names, *texts, strict=True)]
-    given = _fitting(needed, width - len(_BETWEEN) * (len(needed) - 1) - 2)
-    if any(most < min(want, _LEAST_CELLS) for want, most in zip(needed, given, strict=True)):
+    widths = [max(map(cell_len, column)) for column in zip(names, *texts, strict=True)]
+    fitted_widths = _fitting(widths, width - len(_BETWEEN) * (len(widths) - 1) - 2)
+    if any(cell_width < min(want, _LEAST_CELLS) for want, cell_width in zip(widths, fitted_widths, strict=True)):
         label = min(max(map(cell_len, names)), width // 3)
         room = width - label - len(_BETWEEN)
         if not texts:
@@ -158,13 +158,16 @@ def print_rows(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
         for number, row in enumerate(texts, start=1):
             say(f"row {number}", bold=True)
             for name, text in zip(names, row, strict=True):
-                shown = _cut(name, label)
-                say(f"{shown}{' ' * (label - cell_len(shown))}{_BETWEEN}{_cut(text, room)}")
+                label_text = _cut(name, label)
+                say(f"{label_text}{' ' * (label - cell_len(label_text))}{_BETWEEN}{_cut(text, room)}")
         is_cut = any(cell_len(text) > room for row in texts for text in row)
     else:
-        cut = [[_cut(text, most) for text, most in zip(row, given, strict=True)] for row in (names, *texts)]
+        cut = [
+            [_cut(text, cell_width) for text, cell_width in zip(row, fitted_widths, strict=True)]
+            for row in (names, *texts)
+        ]
         print_table(cut[0], cut[1:])
-        is_cut = given != needed
+        is_cut = fitted_widths != widths
     if is_cut:
         say("… stands for the rest of a text: --json and --csv print all of it", err=True)
 
@@ -176,12 +179,12 @@ def _cut(text: str, most_cells: int) -> str:
     return text if cell_len(text) <= most_cells else f"{set_cell_size(text, most_cells - 1).rstrip()}…"
 
 
-def _fitting(needed: Sequence[int], room: int) -> list[int]:
+def _fitting(widths: Sequence[int], room: int) -> list[int]:
     """Widths of columns that fit into some room: those that need more than an equal share of it are equally wide."""
-    given = [0] * len(needed)
-    for done, place in enumerate(sorted(range(len(needed)), key=needed.__getitem__)):
-        given[place] = max(1, min(needed[place], (room - sum(given)) // (len(needed) - done)))
-    return given
+    fitted_widths = [0] * len(widths)
+    for before, place in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
+        fitted_widths[place] = max(1, min(widths[place], (room - sum(fitted_widths)) // (len(widths) - before)))
+    return fitted_widths
 
 
 def _plain(value: object) -> str:
@@ -189,9 +192,9 @@ def _plain(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {_plain(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
-        return ("; " if any(isinstance(each, dict | list | tuple) for each in value) else ", ").join(map(_plain, value))
+        return ("; " if any(isinstance(item, dict | list | tuple) for item in value) else ", ").join(map(_plain, value))
     return str(value)
 
 
@@ -209,13 +212,13 @@ def print_csv(columns: Iterable[str], rows: Iterable[Iterable[object]], *, raw: 
         raw: Whether texts are printed as they are. Else one that a spreadsheet would read as a formula gets an
             apostrophe before it, and what steers a terminal is shown as escapes.
     """
-    written = io.StringIO()
-    writer = csv.writer(written)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
     for row in (columns, *rows):
         writer.writerow(row if raw else [_cell(value) for value in row])
-        click.echo(written.getvalue(), nl=False, color=True)  # else it takes out what it thinks is colour
-        written.seek(0)
-        written.truncate()
+        click.echo(buffer.getvalue(), nl=False, color=True)  # else it takes out what it thinks is colour
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def _cell(value: object) -> object:
@@ -278,7 +281,7 @@ class Size(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", str(value), re.IGNORECASE)
-        if not found or (found[3] and not found[2]):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", str(value), re.IGNORECASE)
+        if not match or (match[3] and not match[2]):
             self.fail(f"{value!r}: expected a number of bytes, as in 500MB or 5GB", param, ctx)
-        return int(float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " "))
+        return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " "))

@@ -115,46 +115,48 @@ def evaluate(
             raise click.UsageError(
                 "--recipe names what is compared and measured: no modes, levels, measures or exports"
             )
-        done = _run_recipe(home, recipe, questions, answers=answers, plan=plan)
-        if done is not None:
+        recipe_run = _run_recipe(home, recipe, questions, answers=answers, plan=plan)
+        if recipe_run is not None:
             chosen_judges = None if no_judge else judges
-            judged_recipe = _judged_recipe(home, done, chosen_judges, labelled, repetitions, asks=not yes)
-            _show_recipe(context, home, question_set, done, judged_recipe, html, as_json=as_json)
+            judged_recipe = _judged_recipe(home, recipe_run, chosen_judges, labelled, repetitions, asks=not yes)
+            _show_recipe(context, home, question_set, recipe_run, judged_recipe, html, as_json=as_json)
         return
     if plan or no_judge:
         raise click.UsageError("--plan and --no-judge go with --recipe")
     usual = (home.settings.search.mode,) if named_set else measuring.measured_modes(home)
     systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
-    chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
+    chosen_levels = tuple(Level(level) for level in _LEVELS if level in levels) or tuple(Level)
     judging = None  # what a judge lacks is said before minutes are spent
     if judges:
         base = compare[0] if compare else systems[0].name
-        if "preference" in judges and {each.name for each in systems} == {base}:
+        if "preference" in judges and {system.name for system in systems} == {base}:
             raise click.UsageError("--judge preference compares modes: give --compare A B, or --mode several times")
         judging = _judge(home), _judge_options(judges, base, labelled, repetitions)
     named_measures = tuple(dict.fromkeys((*measures, *MEASURES)))
-    options = RunOptions(named_measures, chosen, answers or bool(judges), bool(judges))
+    options = RunOptions(named_measures, chosen_levels, answers or bool(judges), bool(judges))
     with progress_display() as display:
         evaluation = run(systems, questions, options, display.phase("asking questions"))
-    judged = _judged(*judging, evaluation, asks=not yes) if judging else _JudgedRun(evaluation)
-    evaluation = judged.evaluation
+    judged_run = _judged(*judging, evaluation, asks=not yes) if judging else _JudgedRun(evaluation)
+    evaluation = judged_run.evaluation
     _export(evaluation, systems, trec, beir)
-    computed = figures(evaluation)
+    all_figures = figures(evaluation)
     comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
-    notes = [*measuring.run_warnings(home, evaluation, question_set), *judged.notes]
+    notes = [*measuring.run_warnings(home, evaluation, question_set), *judged_run.notes]
     if record or (record is None and named_set is None):
-        versions = {each.name: each.version for each in systems}
-        measuring.record(home, evaluation, computed, versions, question_set, measuring.COMMAND, notes)
+        versions = {system.name: system.version for system in systems}
+        measuring.record(home, evaluation, all_figures, versions, question_set, measuring.COMMAND, notes)
     _write_page(
         html,
-        report_page(f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes, judged.tables),
+        report_page(
+            f"{question_set.name} on {home.path}", evaluation, all_figures, comparisons, notes, judged_run.tables
+        ),
     )
     if as_json:
-        print_json(as_record(evaluation, computed, comparisons, notes, judged.record))
+        print_json(as_record(evaluation, all_figures, comparisons, notes, judged_run.record))
     else:
-        _print_figures(evaluation, computed, dimensions or ("type",))
-        _print_rest(judged.tables, comparisons, notes)
-    _end_where_stopped(context, judged)
+        _print_figures(evaluation, all_figures, dimensions or ("type",))
+        _print_rest(judged_run.tables, comparisons, notes)
+    _end_where_stopped(context, judged_run)
 
 
 def _export(evaluation: "Evaluation", systems: "list[System]", trec: Path | None, beir: Path | None) -> None:
@@ -188,11 +190,11 @@ def _run_recipe(
     if home.language_model_name != "extractive":
         with progress_display() as display:
             plans = plan_questions(home, partial(ask, progress=display.phase("counting calls")))
-        for made in plans:
-            stored = sum(step.stored for step in made.steps)
+        for work in plans:
+            count = sum(step.stored for step in work.steps)
             say(
-                f"{made.model}: about {made.calls:,} calls, {stored:,} answers are stored; {made.tokens:,} tokens, "
-                f"{made.cost_usd:.4f} USD{f' ({made.note})' if made.note else ''}",
+                f"{work.model}: about {work.calls:,} calls, {count:,} answers are stored; {work.tokens:,} tokens, "
+                f"{work.cost_usd:.4f} USD{f' ({work.note})' if work.note else ''}",
                 err=True,
             )
         if not plans:
@@ -209,7 +211,7 @@ def _run_recipe(
 
 def _judged_recipe(
     home: "Home",
-    done: "RecipeRun",
+    recipe_run: "RecipeRun",
     judges: tuple[str, ...] | None,
     labelled: Path | None,
     repetitions: int,
@@ -220,27 +222,27 @@ def _judged_recipe(
 
     Args:
         home: The knowledge base.
-        done: The recipe.
+        recipe_run: The recipe.
         judges: The judges; empty for those of the source, None for none.
         labelled: Labelled pairs that the judge is checked by; None for those of the package.
         repetitions: Of the judge of preference.
         asks: Whether to ask before the judge is called.
     """
-    if done.evaluation is None:
+    if recipe_run.evaluation is None:
         return None
-    own = done.recipe.judges if done.is_written and judges is not None else ()
+    own = recipe_run.recipe.judges if recipe_run.is_written and judges is not None else ()
     if not (judges or own):
-        return _JudgedRun(done.evaluation)
-    options = _judge_options(judges or own, done.recipe.baseline, labelled, repetitions)
-    return _judged(_judge(home), options, done.evaluation, asks=asks)
+        return _JudgedRun(recipe_run.evaluation)
+    options = _judge_options(judges or own, recipe_run.recipe.baseline, labelled, repetitions)
+    return _judged(_judge(home), options, recipe_run.evaluation, asks=asks)
 
 
 def _show_recipe(
     context: click.Context,
     home: "Home",
     question_set: Path,
-    done: "RecipeRun",
-    judged: "_JudgedRun | None",
+    recipe_run: "RecipeRun",
+    judged_run: "_JudgedRun | None",
     html: Path | None,
     *,
     as_json: bool,
@@ -250,24 +252,27 @@ def _show_recipe(
     from rag_assets.evaluation.report import as_record, report_page
     from rag_assets.pipeline.measuring import run_warnings
 
-    lines, tables = recipe_notes(done), recipe_tables(done)
+    lines, tables = recipe_notes(recipe_run), recipe_tables(recipe_run)
     record: dict[str, Any] = {"warnings": lines}
-    if judged is not None:
-        done = done.judged(judged.evaluation)
-        lines = [*lines, *judged.notes, *run_warnings(home, judged.evaluation, question_set)]
-        own_tables, record = recipe_tables(done), as_record(judged.evaluation, done.figures, [], lines, judged.record)
-        tables = [*own_tables, *judged.tables]
-        title = f"{done.name}: {question_set.name} on {home.path}"
-        page = report_page(title, judged.evaluation, done.figures, [], lines, judged.tables, own_tables)
+    if judged_run is not None:
+        recipe_run = recipe_run.judged(judged_run.evaluation)
+        lines = [*lines, *judged_run.notes, *run_warnings(home, judged_run.evaluation, question_set)]
+        own_tables, record = (
+            recipe_tables(recipe_run),
+            as_record(judged_run.evaluation, recipe_run.figures, [], lines, judged_run.record),
+        )
+        tables = [*own_tables, *judged_run.tables]
+        title = f"{recipe_run.name}: {question_set.name} on {home.path}"
+        page = report_page(title, judged_run.evaluation, recipe_run.figures, [], lines, judged_run.tables, own_tables)
         _write_page(html, page)
     if as_json:
-        print_json({"recipe": recipe_record(done), **record})
+        print_json({"recipe": recipe_record(recipe_run), **record})
     else:
         _print_tables(tables)
         say(_BRACKETS)
         _print_notes(lines)
-    if judged is not None:
-        _end_where_stopped(context, judged)
+    if judged_run is not None:
+        _end_where_stopped(context, judged_run)
 
 
 def _judge_options(judges: Sequence[str], base: str, labelled: Path | None, repetitions: int) -> "JudgeOptions":
@@ -276,8 +281,8 @@ def _judge_options(judges: Sequence[str], base: str, labelled: Path | None, repe
     from rag_assets.evaluation.judges.judgements import Judge
     from rag_assets.evaluation.judges.results import JudgeOptions
 
-    chosen = tuple(Judge(each) for each in _JUDGES if each in judges)
-    return JudgeOptions(chosen, labelled_pairs(labelled), base, repetitions)
+    chosen_judges = tuple(Judge(judge) for judge in _JUDGES if judge in judges)
+    return JudgeOptions(chosen_judges, labelled_pairs(labelled), base, repetitions)
 
 
 def _judge(home: "Home") -> "Home":
@@ -321,10 +326,12 @@ def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *,
     from rag_assets.pipeline.plan import plan_calls
 
     plan = plan_calls(judge, lambda model: judge_evaluation(model, evaluation, options))
-    read, written = (sum(getattr(step, name) for step in plan.steps) for name in ("input_tokens", "output_tokens"))
+    read_tokens, written_tokens = (
+        sum(getattr(step, name) for step in plan.steps) for name in ("input_tokens", "output_tokens")
+    )
     say(
         f"judge {plan.model}: {plan.calls:,} calls to make, {sum(step.stored for step in plan.steps):,} stored; about "
-        f"{read:,} tokens read, {written:,} written, {plan.cost_usd:.4f} USD",
+        f"{read_tokens:,} tokens read, {written_tokens:,} written, {plan.cost_usd:.4f} USD",
         err=True,
     )
     if plan.note:
@@ -340,19 +347,19 @@ def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *,
     return _JudgedRun(with_judgements(evaluation, judgements), notes, tables, judge_record(judgements))
 
 
-def _end_where_stopped(context: click.Context, judged: _JudgedRun) -> None:
-    if judged.stopped is not None:
+def _end_where_stopped(context: click.Context, judged_run: _JudgedRun) -> None:
+    if judged_run.stopped is not None:
         complain(
-            f"{judged.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"
+            f"{judged_run.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"
         )
         context.exit(1)
 
 
-def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
+def _print_figures(evaluation: "Evaluation", all_figures: "list[Figure]", dimensions: tuple[str, ...]) -> None:
     from rag_assets.evaluation.report import group_tables, meanings, overview_tables
 
-    _print_tables(overview_tables(evaluation, computed))
-    _print_tables(group_tables(evaluation, computed, dimensions))
+    _print_tables(overview_tables(evaluation, all_figures))
+    _print_tables(group_tables(evaluation, all_figures, dimensions))
     for line in meanings(evaluation):
         say(line)
     say(_BRACKETS)
@@ -365,8 +372,11 @@ def _print_rest(tables: "Iterable[TextTable]", comparisons: "Iterable[ComparedSy
     for comparison in comparisons:
         _print_tables([comparison_table(comparison)])
         for name in list(comparison.comparisons)[:1]:
-            for each in comparison.changes[name][:_CHANGES_SHOWN]:
-                say(f"{each.question.id}: {name} {each.first:.2f} against {each.second:.2f}: {each.question.text}")
+            for change in comparison.changes[name][:_CHANGES_SHOWN]:
+                say(
+                    f"{change.question.id}: {name} {change.first:.2f} against {change.second:.2f}: "
+                    f"{change.question.text}"
+                )
     _print_notes(notes)
 
 
@@ -464,12 +474,15 @@ def questions_check(context: click.Context, question_set: Path) -> None:
     home = open_home(context)
     questions = read_questions(question_set)
     targets = open_corpus(home, published_snapshot(home)).targets(questions)
-    stale = [(each, lost) for each in questions for lost in targets[each.id].gone]
-    for question, lost in stale:
-        gone = "the document" if lost in targets[question.id].missing[Level.DOCUMENT] else "the quote"
-        say(f"{question.id}: {gone} is gone: {lost.document}{f': {lost.quote}' if lost.quote else ''}")
+    stale = [(question, evidence) for question in questions for evidence in targets[question.id].gone]
+    for question, evidence in stale:
+        subject = "the document" if evidence in targets[question.id].missing[Level.DOCUMENT] else "the quote"
+        say(f"{question.id}: {subject} is gone: {evidence.document}{f': {evidence.quote}' if evidence.quote else ''}")
     names = {question.id for question, _ in stale}
-    say(f"{len(questions)} questions, {sum(each.draft for each in questions)} of them drafts, {len(names)} stale")
+    say(
+        f"{len(questions)} questions, {sum(question.draft for question in questions)} of them drafts, "
+        f"{len(names)} stale"
+    )
     context.exit(1 if names else 0)
 
 
@@ -483,10 +496,10 @@ def publish(context: click.Context, *, anyway: bool) -> None:
     from rag_assets.defs.runs import publish_in_process
     from rag_assets.pipeline.measuring import gate_notes
 
-    home, begun = open_home(context, existing=True), datetime.now(UTC)
+    home, start_time = open_home(context, existing=True), datetime.now(UTC)
     with home.lock(), progress_display() as progress:
         publish_in_process(home, progress, getpass.getuser() if anyway else None)
     current = home.snapshots.current()
     say(f"readers see version {current.number if current else 'none'}")
-    for note in gate_notes(home, begun):
+    for note in gate_notes(home, start_time):
         say(note)

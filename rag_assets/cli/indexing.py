@@ -54,7 +54,7 @@ def index(
     schedule and the sensor index it too. Without SOURCE, all known sources are indexed.
     """
     with interruptible(_KEPT):
-        begun = datetime.now(UTC)
+        start_time = datetime.now(UTC)
         home = open_home(context)
         with progress_display() as progress:
             progress.phase("starting")
@@ -69,10 +69,10 @@ def index(
                 from rag_assets.pipeline.language_models import forget_unusable_answers
                 from rag_assets.pipeline.steps import FORCED
 
-                forced = force_documents(home.lake, force, list(FORCED))
-                forget_unusable_answers(home, forced.documents)
+                result = force_documents(home.lake, force, list(FORCED))
+                forget_unusable_answers(home, result.documents)
             indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
-        _print_index_summary(home, indexing, begun, as_json=as_json)
+        _print_index_summary(home, indexing, start_time, as_json=as_json)
     _print_source_notes(home, indexing.listing)
     for problem in indexing.changes.unreachable.values():
         complain(problem)
@@ -101,13 +101,13 @@ def _register(
     from rag_assets.sources.changes import forgotten_sources, stored_counts, stored_roots, update_sources
     from rag_assets.sources.listing import parse_source, scan_source
 
-    given = [parse_source(text) for text in sources]
-    chosen = home.settings.source
-    for source in given:
-        counted = progress.phase(f"looking at source {source.name}")
-        scan_source(source, chosen.include, chosen.exclude, home.excluded_paths, counted)
-    stored = stored_counts(home.lake), stored_roots(home.lake)
-    update_sources(home.registered_sources, given, forget, home.settings.sources, *stored)
+    new_sources = [parse_source(text) for text in sources]
+    settings = home.settings.source
+    for source in new_sources:
+        report = progress.phase(f"looking at source {source.name}")
+        scan_source(source, settings.include, settings.exclude, home.excluded_paths, report)
+    stored_facts = stored_counts(home.lake), stored_roots(home.lake)
+    update_sources(home.registered_sources, new_sources, forget, home.settings.sources, *stored_facts)
     if not home.sources() and not forgotten_sources(home.settings.sources, home.registered_sources):
         raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
 
@@ -124,9 +124,11 @@ def settle_settings(home: "Home", *, accept: bool) -> None:
     """
     from rag_assets.pipeline.stored_settings import contradiction_error
 
-    open_questions = tuple(each for each in home.contradictions() if not (accept and each.accepted_by_option))
+    open_questions = tuple(
+        contradiction for contradiction in home.contradictions() if not (accept and contradiction.accepted_by_option)
+    )
     if open_questions:
-        lines = "\n".join(each.difference for each in open_questions)
+        lines = "\n".join(contradiction.difference for contradiction in open_questions)
         if not (sys.stdin.isatty() and click.confirm(f"{lines}\nGo on?", default=False, err=True)):
             raise contradiction_error(open_questions)
     home.store_settings()
@@ -155,12 +157,12 @@ def print_damage(found: "Sequence[Damage]") -> None:
     for damage in found:
         alike.setdefault((damage.place.partition("/")[0], damage.cause, damage.remedy), []).append(damage)
     for (folder, cause, remedy), damages in [*alike.items()][:_DAMAGE_LINES]:
-        others = f" and {len(damages) - 1} more in {folder}" if len(damages) > 1 else ""
-        complain(f"damaged: {damages[0].place}{others}: {cause}; {remedy}")
-    unnamed = sum(map(len, [*alike.values()][_DAMAGE_LINES:]))
-    if unnamed or len(alike) < len(found):
-        more = f"and {unnamed} more; " if unnamed else ""
-        complain(f"damaged: {more}{len(found)} in all; `rag-assets verify` names each")
+        rest = f" and {len(damages) - 1} more in {folder}" if len(damages) > 1 else ""
+        complain(f"damaged: {damages[0].place}{rest}: {cause}; {remedy}")
+    unnamed_count = sum(map(len, [*alike.values()][_DAMAGE_LINES:]))
+    if unnamed_count or len(alike) < len(found):
+        note = f"and {unnamed_count} more; " if unnamed_count else ""
+        complain(f"damaged: {note}{len(found)} in all; `rag-assets verify` names each")
 
 
 def _index(
@@ -172,7 +174,7 @@ def _index(
     from rag_assets.store.lake import shard_of
 
     asks_model = home.language_model_name != "extractive"
-    started = time.monotonic()
+    start = time.monotonic()
     if (number := home.snapshots.finish()) is not None:
         complain(f"snapshot {number} is what readers see now: the run that made it was killed before")
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
@@ -204,24 +206,24 @@ def _index(
     changes = replace(changes, changed=_changed(before, stored_documents(home.lake), changes))
     for line in repair.settle():
         complain(line)
-    return _Indexing(listing, changes, planned, time.monotonic() - started)
+    return _Indexing(listing, changes, planned, time.monotonic() - start)
 
 
 def _changed(before: "Stored", after: "Stored", changes: "Changes") -> tuple[str, ...]:
     """Documents that changed, those among them that only their bytes told."""
-    stored = before.keys() & after.keys()
-    others = {name for name in stored if before[name]["content_sha256"] != after[name]["content_sha256"]}
-    return tuple(sorted({*changes.changed, *others}))
+    names = before.keys() & after.keys()
+    changed_names = {name for name in names if before[name]["content_sha256"] != after[name]["content_sha256"]}
+    return tuple(sorted({*changes.changed, *changed_names}))
 
 
-def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
+def _print_index_summary(home: "Home", indexing: _Indexing, start_time: datetime, *, as_json: bool) -> None:
     from rag_assets.parsing.records import incomplete_documents
     from rag_assets.pipeline.measuring import gate_notes
 
     changes = indexing.changes
     snapshot = home.snapshots.current()
     counts = dict(snapshot.row_counts) if snapshot else {}
-    failed, lost = _failures(home)
+    failed_rows, lost_rows = _failures(home)
     incomplete = incomplete_documents(home.lake)
     if as_json:
         summary = {
@@ -229,17 +231,17 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
             "changed": list(changes.changed),
             "gone": list(changes.gone),
             "unchanged": changes.unchanged,
-            "failed": failed,
-            "no_longer_readable": lost,
+            "failed": failed_rows,
+            "no_longer_readable": lost_rows,
             "read_in_part": _read_in_part(incomplete),
             "omitted": list(indexing.listing.omissions),
             "shards": list(changes.shards),
             "snapshot": snapshot.number if snapshot else None,
             "rows": counts,
             "seconds": round(indexing.seconds, 3),
-            "model_calls": _model_costs(home, begun),
-            "model_steps": _model_steps(home, begun),
-            "accepted_questions": gate_notes(home, begun),
+            "model_calls": _model_costs(home, start_time),
+            "model_steps": _model_steps(home, start_time),
+            "accepted_questions": gate_notes(home, start_time),
         }
         print_json(summary)
         return
@@ -250,57 +252,61 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
                 len(changes.new),
                 len(changes.changed),
                 len(changes.gone),
-                len(failed),
+                len(failed_rows),
                 *(counts.get(name, 0) for name in ("documents", "pages")),
-                sum(each.unread_page_count for each in incomplete),
+                sum(document.unread_page_count for document in incomplete),
                 counts.get("chunks", 0),
                 snapshot.number if snapshot else "-",
                 f"{indexing.seconds:.1f}",
             ]
         ],
     )
-    _print_failures(failed, lost)
+    _print_failures(failed_rows, lost_rows)
     _print_read_in_part(incomplete)
-    _print_stand_ins(_model_steps(home, begun))
-    _print_model_costs(home, indexing.planned, begun)
-    for note in gate_notes(home, begun):
+    _print_stand_ins(_model_steps(home, start_time))
+    _print_model_costs(home, indexing.planned, start_time)
+    for note in gate_notes(home, start_time):
         say(note)
 
 
-def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, object]]:
+def _model_steps(home: "Home", start_time: datetime | None) -> dict[str, dict[str, object]]:
     """What became of the answers of the language model, by the table that they go into; empty without a model."""
     from rag_assets.pipeline.freshness import all_stand_ins
 
-    written = all_stand_ins(home)
-    made = home.ledger().answer_counts(begun) if written and begun is not None else {}
+    stand_ins_by_step = all_stand_ins(home)
+    answer_counts = home.ledger().answer_counts(start_time) if stand_ins_by_step and start_time is not None else {}
     steps: dict[str, dict[str, object]] = {}
-    for name, each in written.items():
-        answered, repeated = made.get(name, (0, 0))
-        calls = {} if begun is None else {"answered": answered, "asked_again": repeated}
-        standing = {"stand_ins": each.count, "causes": dict(each.causes), "documents_to_ask_again": each.again}
-        steps[name] = {**calls, **standing}
+    for name, stand_ins in stand_ins_by_step.items():
+        answer_count, repeat_count = answer_counts.get(name, (0, 0))
+        calls = {} if start_time is None else {"answered": answer_count, "asked_again": repeat_count}
+        figures = {
+            "stand_ins": stand_ins.count,
+            "causes": dict(stand_ins.causes),
+            "documents_to_ask_again": stand_ins.again,
+        }
+        steps[name] = {**calls, **figures}
     return steps
 
 
 def _print_stand_ins(steps: dict[str, dict[str, object]]) -> None:
     """What stands in for answers of the language model; nothing where nothing does and no call was made twice."""
-    shown = {name: each for name, each in steps.items() if each["stand_ins"] or each.get("asked_again")}
-    if not shown:
+    shown_steps = {name: facts for name, facts in steps.items() if facts["stand_ins"] or facts.get("asked_again")}
+    if not shown_steps:
         return
-    with_calls = [name for name in ("answered", "asked_again") if all(name in each for each in shown.values())]
+    with_calls = [name for name in ("answered", "asked_again") if all(name in facts for facts in shown_steps.values())]
     rows = []
-    for name, each in shown.items():
-        causes = each["causes"] if isinstance(each["causes"], dict) else {}
+    for name, facts in shown_steps.items():
+        causes = facts["causes"] if isinstance(facts["causes"], dict) else {}
         reasons = ", ".join(f"{cause} {count}" for cause, count in causes.items())
-        rows.append([name, *(each[column] for column in with_calls), each["stand_ins"], reasons])
+        rows.append([name, *(facts[column] for column in with_calls), facts["stand_ins"], reasons])
     print_table(["written by the model", *(name.replace("_", " ") for name in with_calls), "stand-ins", "causes"], rows)
-    if any(each["stand_ins"] for each in shown.values()):
-        again = any(each["documents_to_ask_again"] for each in shown.values())
-        following = "the next run asks again" if again else "`index --force GLOB` asks again"
-        say(f"stand-ins: an algorithm wrote what the model did not answer; {following}")
+    if any(facts["stand_ins"] for facts in shown_steps.values()):
+        again = any(facts["documents_to_ask_again"] for facts in shown_steps.values())
+        remedy = "the next run asks again" if again else "`index --force GLOB` asks again"
+        say(f"stand-ins: an algorithm wrote what the model did not answer; {remedy}")
 
 
-def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
+def _model_costs(home: "Home", start_time: datetime) -> dict[str, float]:
     """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
     if home.language_model_name == "extractive":
         return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
@@ -310,21 +316,21 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     from rag_assets.models.accounts.ledger import NOTES
 
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-    rows = home.ledger().rows(since=begun, columns=["cache_hit", "outcome", "cost_usd", *kinds])
+    rows = home.ledger().rows(since=start_time, columns=["cache_hit", "outcome", "cost_usd", *kinds])
     no_calls = pc.is_in(rows["outcome"], pa.array(NOTES, pa.string()))
-    paid = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.invert(no_calls)))
+    paid_calls = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.invert(no_calls)))
     return {
-        "calls": paid.num_rows,
+        "calls": paid_calls.num_rows,
         "stored_answers": pc.sum(rows["cache_hit"]).as_py() or 0,
-        "tokens": sum(pc.sum(paid[kind]).as_py() or 0 for kind in kinds),
-        "cost_usd": pc.sum(paid["cost_usd"]).as_py() or 0.0,
+        "tokens": sum(pc.sum(paid_calls[kind]).as_py() or 0 for kind in kinds),
+        "cost_usd": pc.sum(paid_calls["cost_usd"]).as_py() or 0.0,
     }
 
 
-def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: datetime) -> None:
+def _print_model_costs(home: "Home", planned: dict[str, float] | None, start_time: datetime) -> None:
     if home.language_model_name == "extractive":
         return
-    spent = _model_costs(home, begun)
+    spent = _model_costs(home, start_time)
     columns = ["", "calls", "stored answers", "tokens", "USD"]
     table = [["spent", spent["calls"], spent["stored_answers"], spent["tokens"], f"{spent['cost_usd']:.4f}"]]
     if planned:
@@ -347,12 +353,12 @@ def plan(context: click.Context, *, as_json: bool) -> None:
 
     home = _to_look_at(context)
     with home.lock():
-        made = make_plan(home)
-        save_plan(home, made)
+        work_plan = make_plan(home)
+        save_plan(home, work_plan)
     if as_json:
-        print_json(asdict(made))
+        print_json(asdict(work_plan))
     else:
-        _print_plan(made)
+        _print_plan(work_plan)
 
 
 def _to_look_at(context: click.Context) -> "Home":
@@ -369,29 +375,29 @@ def _to_look_at(context: click.Context) -> "Home":
     return home
 
 
-def _print_plan(made: "Plan") -> None:
-    say(f"{made.documents} documents are new or changed; language model: {made.model}")
-    if made.model == "extractive":
+def _print_plan(work_plan: "Plan") -> None:
+    say(f"{work_plan.documents} documents are new or changed; language model: {work_plan.model}")
+    if work_plan.model == "extractive":
         say("no language model is set: indexing makes no calls")
         return
     columns = ["step", "documents", "calls", "stored answers", "tokens read", "tokens written", "USD"]
     rows = [
         [s.step, s.documents, s.calls, s.stored, s.input_tokens, s.output_tokens, f"{s.cost_usd:.4f}"]
-        for s in made.lines
+        for s in work_plan.lines
     ]
-    tokens = [sum(s.input_tokens for s in made.steps), sum(s.output_tokens for s in made.steps)]
-    stored = sum(s.stored for s in made.steps)
-    documents = max((s.documents for s in made.steps), default=0)
-    rows.append(["all", documents, made.calls, stored, *tokens, f"{made.cost_usd:.4f}"])
+    tokens = [sum(s.input_tokens for s in work_plan.steps), sum(s.output_tokens for s in work_plan.steps)]
+    stored_count = sum(s.stored for s in work_plan.steps)
+    documents = max((s.documents for s in work_plan.steps), default=0)
+    rows.append(["all", documents, work_plan.calls, stored_count, *tokens, f"{work_plan.cost_usd:.4f}"])
     print_table(columns, rows)
     say(
-        f"USD by single calls {made.plain_usd:.4f}, with the prompt cache {made.prompt_cache_usd:.4f}, "
-        f"in batches {made.batch_usd:.4f}, with both {made.batch_prompt_cache_usd:.4f}"
+        f"USD by single calls {work_plan.plain_usd:.4f}, with the prompt cache {work_plan.prompt_cache_usd:.4f}, "
+        f"in batches {work_plan.batch_usd:.4f}, with both {work_plan.batch_prompt_cache_usd:.4f}"
     )
-    if made.minutes is not None:
-        say(f"at the rate that the settings allow: {made.minutes:.1f} minutes at least")
-    if made.note:
-        say(made.note)
+    if work_plan.minutes is not None:
+        say(f"at the rate that the settings allow: {work_plan.minutes:.1f} minutes at least")
+    if work_plan.note:
+        say(work_plan.note)
 
 
 def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -399,24 +405,24 @@ def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, obj
     from rag_assets.parsing.records import document_failures
 
     failures = document_failures(home.lake)
-    lost = [row for row in failures if row["status"] == DocumentStatus.UNREADABLE]
-    return [row for row in failures if row["status"] == DocumentStatus.FAILED], lost
+    lost_rows = [row for row in failures if row["status"] == DocumentStatus.UNREADABLE]
+    return [row for row in failures if row["status"] == DocumentStatus.FAILED], lost_rows
 
 
-def _print_failures(failed: list[dict[str, object]], lost: list[dict[str, object]]) -> None:
-    lines = [f"not indexed: {row['document_id']}: {row['cause']}: {row['message']}" for row in failed]
+def _print_failures(failed_rows: list[dict[str, object]], lost_rows: list[dict[str, object]]) -> None:
+    lines = [f"not indexed: {row['document_id']}: {row['cause']}: {row['message']}" for row in failed_rows]
     _print_lines(lines, "more; see the table parse_failures")
-    _print_lines([f"{row['document_id']}: {row['message']}" for row in lost], "more that can no longer be read")
+    _print_lines([f"{row['document_id']}: {row['message']}" for row in lost_rows], "more that can no longer be read")
 
 
 def _print_read_in_part(incomplete: "list[IncompleteDocument]") -> None:
     """Documents with pages that were not read; those of which nothing was read are named as failures."""
-    lines = [f"read in part: {each}" for each in incomplete if each.unread_page_count < each.page_count]
+    lines = [f"read in part: {document}" for document in incomplete if document.unread_page_count < document.page_count]
     _print_lines(lines, "more read in part; see the view document_status")
 
 
 def _read_in_part(incomplete: "list[IncompleteDocument]") -> list[dict[str, object]]:
-    return [{**asdict(each), "unread_share": round(each.unread_share, 4)} for each in incomplete]
+    return [{**asdict(document), "unread_share": round(document.unread_share, 4)} for document in incomplete]
 
 
 def _print_lines(lines: "list[str]", rest: str) -> None:
@@ -436,13 +442,13 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
         complain(f"left out: {line}")
     if len(listing.omissions) > NAMES_SHOWN:
         complain(f"and {len(listing.omissions) - NAMES_SHOWN} more left out")
-    filled = {file.source_name for file in listing.files.values()} | listing.unreachable.keys()
-    chosen = home.settings.source
+    source_names = {file.source_name for file in listing.files.values()} | listing.unreachable.keys()
+    settings = home.settings.source
     for source in home.sources():
-        if source.name not in filled:
+        if source.name not in source_names:
             complain(
                 f"source {source.name}: no file in {source.location} to index; what counts: "
-                f"{' '.join(chosen.include)} without {' '.join(chosen.exclude)} (source.include, source.exclude)"
+                f"{' '.join(settings.include)} without {' '.join(settings.exclude)} (source.include, source.exclude)"
             )
 
 
@@ -461,8 +467,10 @@ def status(context: click.Context, *, as_json: bool) -> None:
     stale = stale_steps(home)
     changes = changes_to_index(home, listing, stale)
     snapshot, pointer, unshown = home.snapshots.current(), home.snapshots.pointer(), home.snapshots.unfinished()
-    failed, lost = ([row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home))
-    incomplete = [each for each in incomplete_documents(home.lake) if each.document_id not in changes.gone]
+    failed_rows, lost_rows = (
+        [row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home)
+    )
+    incomplete = [document for document in incomplete_documents(home.lake) if document.document_id not in changes.gone]
     question_set = home.settings.evaluation.questions
     missing_set = question_set if question_set is not None and not question_set.is_file() else None
     if as_json:
@@ -474,16 +482,16 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "gone": list(changes.gone),
             "unchanged": changes.unchanged,
             "touched": list(changes.touched),
-            "failed": failed,
-            "no_longer_readable": lost,
+            "failed": failed_rows,
+            "no_longer_readable": lost_rows,
             "read_in_part": _read_in_part(incomplete),
             "omitted": list(listing.omissions),
             "unfinished_shards": list(changes.unfinished_shards),
-            "stale": [asdict(each) for each in stale],
+            "stale": [asdict(entry) for entry in stale],
             "unreachable": dict(changes.unreachable),
-            "contradictions": [each.difference for each in home.contradictions()],
+            "contradictions": [contradiction.difference for contradiction in home.contradictions()],
             "missing_question_set": str(missing_set) if missing_set else None,
-            "damaged": [{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in damage],
+            "damaged": [{"place": item.place, "cause": item.cause, "remedy": item.remedy} for item in damage],
             "snapshot": snapshot.number if snapshot else None,
             "published_at": snapshot.published_at if snapshot else None,
             "rolled_back_from": pointer.rolled_back_from if pointer else None,
@@ -510,18 +518,18 @@ def status(context: click.Context, *, as_json: bool) -> None:
                 len(changes.new),
                 len(changes.changed),
                 len(changes.gone),
-                len(failed),
+                len(failed_rows),
                 changes.unchanged,
                 len(changes.shards),
             ]
         ],
     )
-    named = (("new", changes.new), ("changed", changes.changed), ("touched", changes.touched), ("gone", changes.gone))
-    for label, names in named:
+    groups = (("new", changes.new), ("changed", changes.changed), ("touched", changes.touched), ("gone", changes.gone))
+    for label, names in groups:
         _print_lines([f"{label}: {name}" for name in names], f"more {label}")
     for reason, steps in by_reason(stale):
         say(f"  {reason}: {', '.join(steps)}")
-    _print_failures(failed, lost)
+    _print_failures(failed_rows, lost_rows)
     _print_read_in_part(incomplete)
     _print_source_notes(home, listing)
     _print_stand_ins(_model_steps(home, None))
@@ -543,29 +551,29 @@ def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
 
     home = open_home(context, existing=True)
     with home.lock():
-        found = Repair(home).find(thorough=True)
-        mendable = [each for each in found if each.kind is not DamageKind.LEARNED]
+        damages = Repair(home).find(thorough=True)
+        mendable = [damage for damage in damages if damage.kind is not DamageKind.LEARNED]
         if repair and mendable:
             with interruptible(_KEPT):
-                begun = datetime.now(UTC)
+                start_time = datetime.now(UTC)
                 with progress_display() as progress:
                     indexing = _index(home, mended(home, mendable), progress, allow_empty=False, full_check=False)
-                _print_index_summary(home, indexing, begun, as_json=as_json)
+                _print_index_summary(home, indexing, start_time, as_json=as_json)
             if indexing.changes.unreachable:
                 context.exit(1)
-            learned = [each for each in found if each.kind is DamageKind.LEARNED]
-            for each in learned:
-                complain(each)
-            context.exit(1 if learned else 0)
+            learned_damages = [damage for damage in damages if damage.kind is DamageKind.LEARNED]
+            for damage in learned_damages:
+                complain(damage)
+            context.exit(1 if learned_damages else 0)
     if as_json:
-        print_json([{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in found])
-    elif found:
-        print_table(["damaged", "cause", "remedy"], [[each.place, each.cause, each.remedy] for each in found])
+        print_json([{"place": damage.place, "cause": damage.cause, "remedy": damage.remedy} for damage in damages])
+    elif damages:
+        print_table(["damaged", "cause", "remedy"], [[damage.place, damage.cause, damage.remedy] for damage in damages])
         if mendable:
             say("`rag-assets index` or `rag-assets verify --repair` mends what can be mended")
     else:
         say("nothing is damaged")
-    if found:
+    if damages:
         context.exit(1)
 
 
@@ -577,7 +585,7 @@ def snapshots(context: click.Context, number: int | None) -> None:
     home = open_home(context, existing=True)
     if number is not None:
         home.snapshots.roll_back(number)
-    current, kept = home.snapshots.current(), home.snapshots.readable()
+    current, versions = home.snapshots.current(), home.snapshots.readable()
     print_table(
         ["snapshot", "published at", "documents", "chunks", "current"],
         [
@@ -588,7 +596,7 @@ def snapshots(context: click.Context, number: int | None) -> None:
                 s.row_counts["chunks"],
                 "*" if current and s.number == current.number else "",
             ]
-            for s in kept
+            for s in versions
         ],
     )
 

@@ -30,8 +30,11 @@ def taxonomy_suggest(context: click.Context, values: int, output: Path | None, *
     if entity_types:
         from rag_assets.graph.entities.type_suggestions import suggest_types
 
-        found = suggest_types(home.lake, language_model(home), home.embedder, home.options.entity_types, values)
-        rows = [[each.name, each.ja, each.en, each.name_count, "、".join(each.examples)] for each in found]
+        suggestions = suggest_types(home.lake, language_model(home), home.embedder, home.options.entity_types, values)
+        rows = [
+            [suggestion.name, suggestion.ja, suggestion.en, suggestion.name_count, "、".join(suggestion.examples)]
+            for suggestion in suggestions
+        ]
         print_table(["type", "ja", "en", "names", "examples"], rows)
         return
     from rag_assets.enrich.facets.taxonomy_suggestion import suggest_taxonomy
@@ -57,8 +60,8 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
 
     PATH ends with `.graphml` or `.json`, or --format says which it is.
     """
-    chosen = format_name or path.suffix.removeprefix(".")
-    if chosen not in {"graphml", "json"}:
+    export_format = format_name or path.suffix.removeprefix(".")
+    if export_format not in {"graphml", "json"}:
         raise click.UsageError(f"{path}: name it .graphml or .json, or give --format", ctx=context)
     if not path.parent.is_dir():
         raise click.UsageError(f"no such folder: {path.parent}", ctx=context)
@@ -71,7 +74,7 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
     if not snapshot.row_counts.get("entities"):
         why = "no document names an entity" if home.settings.graph.enabled else HOW_TO_INDEX
         raise QueryError(f"{home.path}: no entity graph is published: {why}")
-    nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
+    nodes, edges = export_graph(home.lake, path, GraphFormat(export_format), snapshot.tables)
     say(f"{path}: {nodes} entities, {edges} relationships")
 
 

@@ -18,23 +18,31 @@ def cache() -> None:
 def cache_stats(context: click.Context, *, as_json: bool) -> None:
     """What is stored, by provider, model, step and outcome; reads every answer."""
     ledger = open_home(context).ledger()
-    found = ledger.answers.stats()
-    oldest, newest = (None if at is None else utc(at) for at in (found.oldest, found.newest))
+    stats = ledger.answers.stats()
+    oldest, newest = (None if at is None else utc(at) for at in (stats.oldest, stats.newest))
     if as_json:
-        print_json({**asdict(found), "oldest": oldest, "newest": newest})
+        print_json({**asdict(stats), "oldest": oldest, "newest": newest})
         return
-    if found.groups:
+    if stats.groups:
         print_table(
             ["provider", "model", "step", "outcome", "answers", "size", "cost $"],
             [
-                [each.provider, each.model, each.step, each.outcome, each.entries, size(each.bytes), each.cost_usd]
-                for each in found.groups
+                [
+                    group.provider,
+                    group.model,
+                    group.step,
+                    group.outcome,
+                    group.entries,
+                    size(group.bytes),
+                    group.cost_usd,
+                ]
+                for group in stats.groups
             ],
         )
-    span = f", paid for from {oldest} to {newest}" if found.entries else ""
-    say(f"answers {found.entries}, {size(found.bytes)}{span}")
-    if found.damaged:
-        say(f"damaged {found.damaged}; they count as absent and are replaced when they are asked for again")
+    span = f", paid for from {oldest} to {newest}" if stats.entries else ""
+    say(f"answers {stats.entries}, {size(stats.bytes)}{span}")
+    if stats.damaged:
+        say(f"damaged {stats.damaged}; they count as absent and are replaced when they are asked for again")
 
 
 @cache.command("prune")
@@ -75,19 +83,19 @@ def cache_prune(
     home = open_home(context)
     ledger = home.ledger()
     if days is None and max_bytes is None and not outcomes:
-        chosen = home.settings.language_model
-        days, max_bytes = chosen.stored_answers_days, chosen.stored_answers_bytes
+        settings = home.settings.language_model
+        days, max_bytes = settings.stored_answers_days, settings.stored_answers_bytes
     if not dry_run:
         ledger.compact()
     # An answer that breaks its schema is a completed one: only the ledger knows.
-    broken = ledger.invalid_keys() if "invalid" in outcomes else frozenset()
-    report = ledger.answers.prune(max_bytes, days, outcomes, broken, dry_run=dry_run)
+    broken_keys = ledger.invalid_keys() if "invalid" in outcomes else frozenset()
+    report = ledger.answers.prune(max_bytes, days, outcomes, broken_keys, dry_run=dry_run)
     if as_json:
         print_json({**asdict(report), "dry_run": dry_run})
         return
-    done = "would be dropped" if dry_run else "dropped"
+    verb = "would be dropped" if dry_run else "dropped"
     say(
-        f"{done}: {report.removed} answers, {size(report.removed_bytes)}; "
+        f"{verb}: {report.removed} answers, {size(report.removed_bytes)}; "
         f"kept: {report.kept}, {size(report.kept_bytes)}"
     )
 
@@ -102,28 +110,28 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
 
     home = open_home(context)
     if cancel is not None:
-        chosen = home.options.language_model
+        choice = home.options.language_model
         state = cancel_batch(
             home.state,
             cancel,
-            api_key=chosen.api_key,
-            base_url=chosen.base_url,
-            timeout_seconds=chosen.timeout_seconds,
+            api_key=choice.api_key,
+            base_url=choice.base_url,
+            timeout_seconds=choice.timeout_seconds,
         )
         say(f"{cancel}: {state}; the next run keeps what it has answered")
         return
-    found = [
+    rows = [
         {
-            "batch": each.batch_id or each.nonce,
-            "model": each.model_name,
-            "created_at": utc(each.created_at),
-            "requests": each.requests,
+            "batch": batch.batch_id or batch.nonce,
+            "model": batch.model_name,
+            "created_at": utc(batch.created_at),
+            "requests": batch.requests,
         }
-        for each in BatchStore(home.state).open_batches()
+        for batch in BatchStore(home.state).open_batches()
     ]
     if as_json:
-        print_json(found)
-    elif found:
-        print_table(["batch", "model", "created at", "requests"], [each.values() for each in found])
+        print_json(rows)
+    elif rows:
+        print_table(["batch", "model", "created at", "requests"], [row.values() for row in rows])
     else:
         say("no batch is under way")

@@ -129,10 +129,10 @@ class _Run:
 
     def fraction(self, share_of_step: float) -> float:
         """Share of the run that is done, each step weighed by the time that it takes."""
-        done: float = sum(map(self._share, self.finished))
+        done_share: float = sum(map(self._share, self.finished))
         if self.step and self.step not in self.finished:
-            done += self._share(self.step) * share_of_step
-        return done / max(1, sum(map(self._share, self.steps)))
+            done_share += self._share(self.step) * share_of_step
+        return done_share / max(1, sum(map(self._share, self.steps)))
 
     def describe(self, now: float, work: _Work | None) -> str:
         """Its state in words.
@@ -315,10 +315,10 @@ def _written(stream: TextIO) -> Iterator[ProgressDisplay]:
         stream.write(f"{line}\n")
         stream.flush()
 
-    display, ended = ProgressDisplay(print_line, announce=True), threading.Event()
+    display, end = ProgressDisplay(print_line, announce=True), threading.Event()
 
     def repeat() -> None:
-        while not ended.wait(1 / _DRAWINGS_PER_SECOND):
+        while not end.wait(1 / _DRAWINGS_PER_SECOND):
             display.repeat()
 
     thread = threading.Thread(target=repeat, name="progress", daemon=True)
@@ -326,7 +326,7 @@ def _written(stream: TextIO) -> Iterator[ProgressDisplay]:
     try:
         yield display
     finally:
-        ended.set()
+        end.set()
         thread.join()
 
 

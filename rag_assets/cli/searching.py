@@ -46,9 +46,9 @@ class _ModeNames(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Modes that may stand where the cursor is."""
-        begun = re.split("[,+]", incomplete)[-1]
-        before = incomplete.removesuffix(begun)
-        return [CompletionItem(f"{before}{name}") for name in self._names if name.startswith(begun)]
+        prefix = re.split("[,+]", incomplete)[-1]
+        before = incomplete.removesuffix(prefix)
+        return [CompletionItem(f"{before}{name}") for name in self._names if name.startswith(prefix)]
 
 
 _OPTIONS = (  # that `search` and `ask` share
@@ -97,12 +97,12 @@ def _chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
     Raises:
         UsageError: A retriever is named for a mode that has none.
     """
-    chosen = mode or usual
+    base_mode = mode or usual
     if retriever is None:
-        return chosen
-    if chosen not in PREPARING_MODES:
-        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {chosen}")
-    return f"{chosen}+{retriever}"
+        return base_mode
+    if base_mode not in PREPARING_MODES:
+        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {base_mode}")
+    return f"{base_mode}+{retriever}"
 
 
 @click.command()
@@ -179,8 +179,8 @@ def _print_hits(result: "SearchResult") -> None:
         say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
         lines = [line for line in hit.text.splitlines() if line.strip()]
         first = _most_telling(lines, result.query)
-        shown = [_beginning(line, _LINE_CHARS) for line in lines[first : first + _LINES]]
-        for line in (["…"] if first else []) + shown + (["…"] if first + _LINES < len(lines) else []):
+        shown_lines = [_beginning(line, _LINE_CHARS) for line in lines[first : first + _LINES]]
+        for line in (["…"] if first else []) + shown_lines + (["…"] if first + _LINES < len(lines) else []):
             say(f"   {line}")
 
 
@@ -189,13 +189,13 @@ def _most_telling(lines: Sequence[str], query: str) -> int:
     from rag_assets.text.folding import content_terms
 
     terms = content_terms(query)
-    held = [terms & content_terms(line) for line in lines]
+    line_terms = [terms & content_terms(line) for line in lines]
     places = range(max(1, len(lines) - _LINES + 1))
-    return max(places, key=lambda place: (len(set().union(*held[place : place + _LINES])), -place))
+    return max(places, key=lambda place: (len(set().union(*line_terms[place : place + _LINES])), -place))
 
 
-def _beginning(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 @click.command()
@@ -240,7 +240,7 @@ def ask(
         summaries=summaries,
         levels=levels_of(level, dynamic, defaults.levels),
     )
-    answer = _followed(events, shown=not as_json)
+    answer = _followed(events, is_shown=not as_json)
     if as_json:
         print_json(to_json(answer))
     else:
@@ -266,31 +266,31 @@ def _turns(file: NamedText) -> "list[Turn]":
     return turns
 
 
-def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
+def _followed(events: "Iterator[AnswerEvent]", *, is_shown: bool) -> "Answer":
     """The answer; its text is printed as it comes, and as a whole where the check changed it."""
     from rag_assets.query import Answered, TextPiece
 
-    told = ""
+    told_text = ""
     for event in events:
-        if isinstance(event, TextPiece) and shown:
+        if isinstance(event, TextPiece) and is_shown:
             say(event.text, lines=True, end="")
-            told += event.text
+            told_text += event.text
         if isinstance(event, Answered):
-            if shown and told != event.answer.text:
-                say(f"{chr(10) if told else ''}{event.answer.text}", lines=True, end="")
+            if is_shown and told_text != event.answer.text:
+                say(f"{chr(10) if told_text else ''}{event.answer.text}", lines=True, end="")
             return event.answer
     raise QueryError("the question was not answered")
 
 
 def _print_sources(answer: "Answer") -> None:
     say()
-    cited = answer.cited()
-    if cited:
+    sources = answer.cited()
+    if sources:
         say()
-    for source in cited:
+    for source in sources:
         say(f"[{source.number}] {source.citation}", bold=True)
-    chosen = any(step.operation == "choose" for step in answer.trace.steps)
-    say(f"mode {answer.mode}{', chosen by auto' if chosen else ''}", err=True)
+    is_chosen = any(step.operation == "choose" for step in answer.trace.steps)
+    say(f"mode {answer.mode}{', chosen by auto' if is_chosen else ''}", err=True)
     if answer.failure is not None:
         complain(f"the language model did not answer: {answer.failure}")
 

@@ -69,9 +69,9 @@ def serve_home(
         SettingsError: The address can be reached from elsewhere, and there is no token.
         OSError: It cannot be had.
     """
-    chosen = home.settings.serve
-    token = chosen.token.get_secret_value() if chosen.token else None
-    address = host or chosen.host
+    settings = home.settings.serve
+    token = settings.token.get_secret_value() if settings.token else None
+    address = host or settings.host
     from rag_assets.contracts.exposure import check_exposure
 
     check_exposure(address, token)
@@ -80,11 +80,11 @@ def serve_home(
     from rag_assets.serve.api.app import create_app
     from rag_assets.serve.api.server import ConnectionLimits, announce, open_socket, serve_app
 
-    with open_socket(address, chosen.port if port is None else port) as opened:
-        ready = announce(opened, say, path)
+    with open_socket(address, settings.port if port is None else port) as listener:
+        ready = announce(listener, say, path)
         app = create_app(published(home), serve_options(home, address), lambda: source_folders(home), ready, more)
-        limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
-        serve_app(app, opened, limits, chosen.proxies)
+        limits = ConnectionLimits(settings.connections, settings.header_bytes, settings.header_seconds)
+        serve_app(app, listener, limits, settings.proxies)
 
 
 def _load_models(home: "Home") -> None:
@@ -106,18 +106,18 @@ def serve_options(home: "Home", host: str) -> "ServeOptions":
     from rag_assets.serve.service import ServeOptions
     from rag_assets.serve.sql.reader import SqlLimits
 
-    chosen = home.settings.serve
+    settings = home.settings.serve
     return ServeOptions(
-        token=chosen.token.get_secret_value() if chosen.token else None,
+        token=settings.token.get_secret_value() if settings.token else None,
         loopback=is_loopback(host),
-        hosts=chosen.hosts,
-        requests_per_minute=chosen.requests_per_minute,
-        request_bytes=chosen.request_bytes,
-        search_workers=worker_count(chosen.search_workers),
-        ask_workers=chosen.ask_workers,
-        sql_workers=chosen.sql_workers,
-        waiting=chosen.waiting,
-        sql=SqlLimits(chosen.sql_seconds, chosen.sql_rows, chosen.sql_memory_bytes, chosen.sql_result_bytes),
+        hosts=settings.hosts,
+        requests_per_minute=settings.requests_per_minute,
+        request_bytes=settings.request_bytes,
+        search_workers=worker_count(settings.search_workers),
+        ask_workers=settings.ask_workers,
+        sql_workers=settings.sql_workers,
+        waiting=settings.waiting,
+        sql=SqlLimits(settings.sql_seconds, settings.sql_rows, settings.sql_memory_bytes, settings.sql_result_bytes),
         defaults=home.options.search_defaults,
         feedback=feedback_file(home),
         clicks=clicks_file(home),

@@ -75,13 +75,13 @@ def ranking(
     learn = learning.train_query_map if query_map else learning.train_ranking
     home = open_home(context)
     with progress_display() as display:
-        trained = learn(home, options, display.phase("asking questions"))
-    say(f"learned from {trained.question_count} questions; measured on documents that were not learned from:")
-    print_table(learning.TABLE_COLUMNS, trained.table())
-    if trained.facts:
-        say("; ".join(f"{name}: {value}" for name, value in trained.facts.items()))
-    say(f"{trained.name}: {trained.reason}", bold=True)
-    if trained.version is not None:
+        result = learn(home, options, display.phase("asking questions"))
+    say(f"learned from {result.question_count} questions; measured on documents that were not learned from:")
+    print_table(learning.TABLE_COLUMNS, result.table())
+    if result.facts:
+        say("; ".join(f"{name}: {value}" for name, value in result.facts.items()))
+    say(f"{result.name}: {result.reason}", bold=True)
+    if result.version is not None:
         _warn_of_drift(home)
 
 
@@ -114,18 +114,19 @@ def rewriter(
     from rag_assets.pipeline.learning import train_candidate
 
     home = open_home(context)
-    stated = {name: value for name, value in {"model": model, "steps": steps}.items() if value is not None}
-    chosen = home.settings.rewriter_training.model_copy(update=stated)
-    home = Home(home.stated.model_copy(update={"rewriter_training": chosen}))
+    overrides = {name: value for name, value in {"model": model, "steps": steps}.items() if value is not None}
+    settings = home.settings.rewriter_training.model_copy(update=overrides)
+    home = Home(home.stated.model_copy(update={"rewriter_training": settings}))
     questions = measuring.accepted_questions(named_set or measuring.question_set(home), qrels)
     with progress_display() as display:
         progress = display.phase("training the rewriter")
-        found = train_candidate(home, questions, drafts, adopts=adopt, anew=anew, progress=progress)
-    if found is None:
+        candidate = train_candidate(home, questions, drafts, adopts=adopt, anew=anew, progress=progress)
+    if candidate is None:
         return
-    weights, proof = found.weights, found.proof
+    weights, proof = candidate.weights, candidate.proof
     say(
-        f"trained on {found.questions:,} prompts, {found.labels:,} of them with a pseudo-label, {weights.steps:,} steps"
+        f"trained on {candidate.questions:,} prompts, {candidate.labels:,} of them with a pseudo-label, "
+        f"{weights.steps:,} steps"
     )
     if weights.gain is not None and weights.warmed_up is not None:
         gains = f"{weights.gain:+.3f}, of step 0 {weights.warmed_up:+.3f}"
@@ -133,9 +134,13 @@ def rewriter(
     say(
         f"{proof.measure}: {proof.before.mean:.3f} in force, {proof.after.mean:.3f} trained: {proof.reason}", lines=True
     )
-    state = f"in force since version {found.version}" if found.version else f"not in force {found.problem}".rstrip()
-    say(f"{found.place}: {state}", bold=True)
-    if found.version:
+    state = (
+        f"in force since version {candidate.version}"
+        if candidate.version
+        else f"not in force {candidate.problem}".rstrip()
+    )
+    say(f"{candidate.place}: {state}", bold=True)
+    if candidate.version:
         _warn_of_drift(home)
 
 
@@ -163,12 +168,12 @@ def adopt(context: click.Context, what: str, questions: Path | None, *, force: b
             f"last candidate: {_described(place, adoption.proof_against(record, now, learned))}",
             lines=True,
         )
-    asked = accepted_questions(questions) if questions is not None else None
+    proof_questions = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published, problem, note = bring_into_force(home, name, asked, is_forced=force)
+        snapshot, problem, note = bring_into_force(home, name, proof_questions, is_forced=force)
     if problem:
         complain(f"adopted by --force, although {problem}")
-    say(f"version {published.number}: {published.learned[name][-1]} is in force", bold=True)
+    say(f"version {snapshot.number}: {snapshot.learned[name][-1]} is in force", bold=True)
     if note:
         say(note)
     _warn_of_drift(home)
@@ -190,12 +195,12 @@ def undo(context: click.Context, what: str, questions: Path | None) -> None:
 
     home = open_home(context)
     published_snapshot(home)
-    asked = accepted_questions(questions) if questions is not None else None
+    proof_questions = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published, note = undo_learned(home, LEARNED[what], asked)
-    places = published.learned.get(LEARNED[what], ())
+        snapshot, note = undo_learned(home, LEARNED[what], proof_questions)
+    places = snapshot.learned.get(LEARNED[what], ())
     now = f"{places[-1]} is in force again" if places else "the shipped one is in force"
-    say(f"version {published.number}: {now}")
+    say(f"version {snapshot.number}: {now}")
     if note:
         say(note)
 
@@ -210,18 +215,21 @@ def status(context: click.Context) -> None:
     home = open_home(context)
     current = published_snapshot(home)
     problems, learned = learning_problems(home, current), current.learned
-    for what, name in LEARNED.items():
+    for key, name in LEARNED.items():
         places = tuple(learned.get(name, ()))
-        say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
+        say(f"{key}: {places[-1] if places else 'as shipped'}", bold=True)
         if name in problems:
             say(f"  {problems[name]}; {_INSTEAD[name]} instead", lines=True)
         for place, record in adoption.candidates(home.path, name):
             if place in places[-1:]:
                 proof = adoption.proof_against(record, "".join(places[-2:-1]), learned)
                 say(f"  {_described('in force', proof)}", lines=True)
-                for other, then in proof.get("beside", {}).items():
-                    if then != "".join(learned.get(other, ())[-1:]):
-                        say(f"  it was proved beside other {other} than are in force now: learn it again, or undo it")
+                for other_name, then in proof.get("beside", {}).items():
+                    if then != "".join(learned.get(other_name, ())[-1:]):
+                        say(
+                            f"  it was proved beside other {other_name} than are in force now: "
+                            "learn it again, or undo it"
+                        )
                 if record.get("forced"):
                     say(f"  {record['forced']}")
         for place, record in adoption.learned_candidates(home.path, name)[:1]:
@@ -245,9 +253,9 @@ def _warn_of_drift(home: "Home") -> None:
 
 def _described(place: str, record: "Mapping[str, Any]") -> str:
     """A stored candidate, for people: what it is, and what it reached, a line each level."""
-    made = f"{record.get('made_at', '')}"[:16].replace("T", " ")
+    made_at = f"{record.get('made_at', '')}"[:16].replace("T", " ")
     reasons = f"{record.get('reason')}".replace("; ", "\n    ")
-    return f"{place}, learned {made} UTC\n    {reasons}"
+    return f"{place}, learned {made_at} UTC\n    {reasons}"
 
 
 class Duration(click.ParamType[float]):
@@ -258,10 +266,10 @@ class Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", str(value))
-        if not found or not float(found[1]):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", str(value))
+        if not match or not float(match[1]):
             self.fail(f"{value!r}: expected a time, as in 90s, 30m or 2h", param, ctx)
-        return float(found[1]) * _SECONDS[found[2]]
+        return float(match[1]) * _SECONDS[match[2]]
 
 
 @click.command()
@@ -309,14 +317,20 @@ def tune(
                 report = display.phase("asking questions")
             report(done, total)
 
-        made = tuned(plan.candidates, choosing, held_out, deadline, progress=progress, documents=plan.documents)
-    default, failed = plan.candidates[0], [each for each in plan.candidates[1:] if each.failure]
-    tried = [each for each in plan.candidates if each.results and each not in failed]
-    tried.sort(key=lambda each: (-each.rung, *(-mean for mean in each.means(choosing)), each is not made.winner))
+        tuning = tuned(plan.candidates, choosing, held_out, deadline, progress=progress, documents=plan.documents)
+    default, failures = plan.candidates[0], [candidate for candidate in plan.candidates[1:] if candidate.failure]
+    tried_candidates = [candidate for candidate in plan.candidates if candidate.results and candidate not in failures]
+    tried_candidates.sort(
+        key=lambda candidate: (
+            -candidate.rung,
+            *(-mean for mean in candidate.means(choosing)),
+            candidate is not tuning.winner,
+        )
+    )
     notes = [
         *plan.notes,
-        *(f"{each.name}: left out: {each.failure}" for each in failed),
-        *([made.ended] if made.ended else []),
+        *(f"{candidate.name}: left out: {candidate.failure}" for candidate in failures),
+        *([tuning.ended] if tuning.ended else []),
     ]
     if len(held_out) < FEW:
         notes.append(f"only {len(held_out)} questions are held out: intervals of fewer than {FEW} are too narrow")
@@ -324,18 +338,18 @@ def tune(
         complain(note)
     rows = [
         {
-            "candidate": each.name,
-            "rung": each.rung,
-            "questions": sum(position in each.results for position in choosing),
-            **{measure: _interval(each.interval(measure, choosing)) for measure in MEASURES},
-            "milliseconds": round(each.milliseconds, 1),
-            "usd": round(each.usd, 4),
+            "candidate": candidate.name,
+            "rung": candidate.rung,
+            "questions": sum(position in candidate.results for position in choosing),
+            **{measure: _interval(candidate.interval(measure, choosing)) for measure in MEASURES},
+            "milliseconds": round(candidate.milliseconds, 1),
+            "usd": round(candidate.usd, 4),
         }
-        for each in tried
+        for candidate in tried_candidates
     ]
-    winner = made.winner
-    is_worse = any(each.difference.high < 0 for each in made.differences.values())
-    differences = {measure: _interval(each.difference) for measure, each in made.differences.items()}
+    winner = tuning.winner
+    is_worse = any(difference.difference.high < 0 for difference in tuning.differences.values())
+    differences = {measure: _interval(difference.difference) for measure, difference in tuning.differences.items()}
     if as_json:
         names: dict[str, object] = {"winner": winner and winner.name, "is_worse": is_worse}
         names["adoption"] = None if is_worse else (winner and winner.adoption) or None
@@ -352,14 +366,14 @@ def tune(
         )
         return
     say(f"winner: {winner.name}", bold=True)
-    for measure, difference in made.differences.items():
+    for measure, difference in tuning.differences.items():
         say(f"{measure} on questions held out, winner less default: {change_text(difference.difference)}")
     if winner is default:
         return
     if is_worse:
         say("it is worse beyond the interval: keep the default", bold=True)
         return
-    is_better = any(each.difference.low > 0 for each in made.differences.values())
+    is_better = any(difference.difference.low > 0 for difference in tuning.differences.values())
     if not is_better:
         say("it is not better beyond the interval: the default may stay")
     say(f"nothing was adopted; to adopt it{'' if is_better else ' all the same'}: {winner.adoption}")
