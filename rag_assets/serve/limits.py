@@ -42,8 +42,8 @@ class ClientLimit:
         if not self._rate:
             return
         now = self._clock()
-        left, seen = self._buckets.pop(client, (self._size, now))
-        left = min(self._size, left + (now - seen) * self._rate)
+        left, last = self._buckets.pop(client, (self._size, now))
+        left = min(self._size, left + (now - last) * self._rate)
         self._buckets[client] = (max(left - 1, 0) if left >= 1 else left, now)
         if len(self._buckets) > _CLIENTS:
             self._buckets.popitem(last=False)

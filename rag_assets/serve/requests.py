@@ -38,7 +38,7 @@ class EarlierTurn(Form):
 
 def turns_of(history: list[EarlierTurn]) -> tuple[Turn, ...]:
     """The conversation before a question."""
-    return tuple(Turn(each.question, each.answer) for each in history)
+    return tuple(Turn(turn.question, turn.answer) for turn in history)
 
 
 def levels_of(level: int | None, dynamic: bool | None, default: LevelChoice) -> LevelChoice:

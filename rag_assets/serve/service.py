@@ -106,10 +106,10 @@ class Service:
         """Time a search or an answer, if it succeeds."""
         began = time.perf_counter()
         yield
-        known = all(name in MODES for name in mode.replace("+", ",").split(","))
+        is_known = all(name in MODES for name in mode.replace("+", ",").split(","))
         label = "fused" if "," in mode else mode  # there are too many fusions for a label each
-        elapsed = time.perf_counter() - began
-        self.metrics.search_seconds.labels(label if known else "unknown", kind).observe(elapsed)
+        seconds = time.perf_counter() - began
+        self.metrics.search_seconds.labels(label if is_known else "unknown", kind).observe(seconds)
 
     def problem_of(self, error: RagAssetsError) -> Problem:
         """What a caller is told of an error. It is counted; the log says what a caller may not know."""

@@ -125,7 +125,7 @@ def create_app(
     app.include_router(evaluation_router(service, API))
     further = more(app, service) if more is not None else None
     _add_web_page(app)
-    description = cache(lambda: _describe(app, protected=options.token is not None))
+    description = cache(lambda: _describe(app, is_protected=options.token is not None))
     app.openapi = description  # type: ignore[method-assign]
     return app
 
@@ -152,8 +152,8 @@ def _add_handlers(app: FastAPI, service: Service) -> None:
                 problem = service.problem_of(error)
             case RequestValidationError():
                 is_json = "json" in request.headers.get("content-type", "")
-                fields = [_field_problem(each, is_json=is_json) for each in error.errors()[:100]]
-                detail = "; ".join(f"{each.field}: {each.message}" for each in fields[:5])
+                fields = [_field_problem(item, is_json=is_json) for item in error.errors()[:100]]
+                detail = "; ".join(f"{field.field}: {field.message}" for field in fields[:5])
                 problem = Problem(422, detail, errors=tuple(fields))
             case HTTPException():
                 problem = Problem(error.status_code, str(error.detail), dict(error.headers or {}))
@@ -182,17 +182,17 @@ def _add_operation(app: FastAPI, service: Service) -> None:
 
     @app.get("/ready", response_model=State, tags=["operation"], summary="Whether questions can be answered")
     async def ready(request: Request) -> State:
-        known = bool(request.scope["state"]["known"])
+        is_known = bool(request.scope["state"]["known"])
 
         def action() -> State:
             try:
                 number = service.current().snapshot.number
             except RagAssetsError:
-                if known:
+                if is_known:
                     raise
                 raise Problem(503, "there is no version to ask; see the log", {"Retry-After": "10"}) from None
             problem = service.published.problem
-            if problem is not None and not known:
+            if problem is not None and not is_known:
                 problem = "a newer version cannot be opened; see the log"
             return State("ready", number, problem)
 
@@ -221,7 +221,7 @@ def _add_web_page(app: FastAPI) -> None:
     app.mount("/", _Files(directory=_WEB_FOLDER), name="web")
 
 
-def _describe(app: FastAPI, *, protected: bool) -> dict[str, Any]:
+def _describe(app: FastAPI, *, is_protected: bool) -> dict[str, Any]:
     """The OpenAPI description, in which operations tell of problems and fields of what they hold."""
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = schema.setdefault("components", {})
@@ -235,10 +235,10 @@ def _describe(app: FastAPI, *, protected: bool) -> dict[str, Any]:
     problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():
-            told = {status: {"description": text, "content": problem} for status, text in _PROBLEMS.items()}
-            operation["responses"] = {**operation["responses"], **told}
-            if protected and path not in _OPEN:
+            responses = {status: {"description": text, "content": problem} for status, text in _PROBLEMS.items()}
+            operation["responses"] = {**operation["responses"], **responses}
+            if is_protected and path not in _OPEN:
                 operation["security"] = [{"token": []}]
-    if protected:
+    if is_protected:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return schema

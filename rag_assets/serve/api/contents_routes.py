@@ -74,8 +74,10 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         limit: Limit = LIST_LIMIT,
         cursor: Cursor = None,
     ) -> Response:
-        wanted = DocumentFilter(text, folder, format, status)
-        return await read(service, Listed[DocumentEntry], lambda contents: contents.documents(wanted, limit, cursor))
+        document_filter = DocumentFilter(text, folder, format, status)
+        return await read(
+            service, Listed[DocumentEntry], lambda contents: contents.documents(document_filter, limit, cursor)
+        )
 
     @router.get(
         "/documents/{document_id:path}", response_model=DocumentContents, tags=["documents"], summary="A document"

@@ -117,16 +117,18 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
     """The routes, whose paths begin with the prefix."""
     router = APIRouter(prefix=prefix, tags=["evaluation"], dependencies=[Depends(check_parameters)])
 
-    async def recorded(kind: Any, find: Callable[[Lake], object | None], missing: str = "") -> Response:
+    async def recorded_response(kind: Any, find: Callable[[Lake], object | None], message: str = "") -> Response:
         def action() -> Response:
             value = find(service.published.lake)
             if value is None:
-                raise Problem(404, missing)
+                raise Problem(404, message)
             return Response(json_bytes(value, kind), media_type="application/json")
 
         return await service.reading.run(action)
 
-    async def written(what: str, path: pathlib.Path | None, write: Callable[[pathlib.Path], object]) -> Response:
+    async def written_response(
+        subject: str, path: pathlib.Path | None, write: Callable[[pathlib.Path], object]
+    ) -> Response:
         def action() -> Response:
             if path is None:
                 raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
@@ -134,22 +136,22 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
                 value = write(path)
             # callers are told without the names of this machine that messages hold
             except OSError as error:
-                _log.error("%s cannot be written: %s", what, error)
-                raise Problem(503, f"the server cannot write {what}; see the log") from error
+                _log.error("%s cannot be written: %s", subject, error)
+                raise Problem(503, f"the server cannot write {subject}; see the log") from error
             except (QueryError, StoreError) as error:
                 _log.error("%s", error)
-                raise Problem(503, f"nothing can be added to {what}; see the log") from error
+                raise Problem(503, f"nothing can be added to {subject}; see the log") from error
             return Response(json_bytes(value), media_type="application/json")
 
         return await service.reading.run(action)
 
     @router.get("/evaluations", response_model=tuple[RecordedRun, ...], summary="List runs, the latest first")
     async def evaluations(limit: Annotated[int, Query(ge=1, le=500, description="Runs, at most.")] = 50) -> Response:
-        return await recorded(tuple[RecordedRun, ...], lambda lake: runs(lake, limit))
+        return await recorded_response(tuple[RecordedRun, ...], lambda lake: runs(lake, limit))
 
     @router.get("/evaluations/{run_id}", response_model=RunDetails, summary="Read a run with its questions")
     async def evaluation(run_id: RunId) -> Response:
-        return await recorded(RunDetails, lambda lake: run_details(lake, run_id), "there is no such run")
+        return await recorded_response(RunDetails, lambda lake: run_details(lake, run_id), "there is no such run")
 
     @router.get(
         "/evaluations/{run_id}/question",
@@ -160,7 +162,7 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
         run_id: RunId,
         id: Annotated[str, Query(min_length=1, max_length=1000, description="Its id.")],  # noqa: A002
     ) -> Response:
-        return await recorded(
+        return await recorded_response(
             QuestionDetails, lambda lake: question_details(lake, run_id, id), "there is no such question in this run"
         )
 
@@ -173,7 +175,7 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
         run_id: RunId, system: SystemName, other_run: OtherRunId, other_system: SystemName
     ) -> Response:
         pair = (run_id, system), (other_run, other_system)
-        return await recorded(RecordedComparison, lambda lake: compare_recorded(lake, *pair))
+        return await recorded_response(RecordedComparison, lambda lake: compare_recorded(lake, *pair))
 
     @router.get("/feedback", response_model=FeedbackState, summary="Whether thumbs on answers and clicks are taken")
     async def feedback_state() -> FeedbackState:
@@ -188,7 +190,7 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
             add_drafts(path, [draft])  # it takes the place of one on the same question
             return Feedback(draft.id)
 
-        return await written("the question set", service.options.feedback, write)
+        return await written_response("the question set", service.options.feedback, write)
 
     @router.post("/clicks", response_model=RecordedClick, summary="Write down that a result was opened")
     async def clicks(request: Request, opened: Annotated[ClickRequest, Body()]) -> Response:
@@ -200,22 +202,25 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
             add_click(path, click)
             return RecordedClick(click.rank)
 
-        return await written("the clicks", service.options.clicks, write)
+        return await written_response("the clicks", service.options.clicks, write)
 
     return router
 
 
 def _draft(asked: FeedbackRequest) -> Question:
-    history = tuple(one_line(each)[:2_000] for each in asked.history)
+    history = tuple(one_line(turn)[:2_000] for turn in asked.history)
     answer = one_line(asked.answer)
-    told = "right" if asked.good else "wrong"
-    note = f"{told}: {answer}" if asked.answered else f"{told} to say that the documents do not hold it"
+    verdict = "right" if asked.good else "wrong"
+    note = f"{verdict}: {answer}" if asked.answered else f"{verdict} to say that the documents do not hold it"
     holds = asked.good and asked.answered
     places = {
         Evidence(
-            each.document_id, each.page_name or f"page {each.page_number}", one_line(each.quote), each.cell_range or ""
+            citation.document_id,
+            citation.page_name or f"page {citation.page_number}",
+            one_line(citation.quote),
+            citation.cell_range or "",
         )
-        for each in asked.citations
+        for citation in asked.citations
     }
     return Question(
         f"{_FEEDBACK_TYPE}-{digest(asked.question, *history)[:12]}",

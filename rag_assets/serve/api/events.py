@@ -79,12 +79,14 @@ class _AnswerStream:
             RagAssetsError: The question cannot be answered.
             Problem: Too many wait.
         """
-        waiting = asyncio.ensure_future(self._events.get())
-        done, _ = await asyncio.wait({waiting, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if waiting in done:
-            return waiting.result()
-        waiting.cancel()
-        if not done:
+        event_task = asyncio.ensure_future(self._events.get())
+        done_tasks, _ = await asyncio.wait(
+            {event_task, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if event_task in done_tasks:
+            return event_task.result()
+        event_task.cancel()
+        if not done_tasks:
             raise TimeoutError
         if self._events.empty():
             await self._work

@@ -72,23 +72,23 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        passing = _Passing(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex, time.perf_counter())
+        request_id = headers.get("x-request-id", "")
+        passing = _Passing(request_id if _REQUEST_ID.fullmatch(request_id) else uuid.uuid4().hex, time.perf_counter())
         scope.setdefault("state", {})["request_id"] = passing.request_id
-        answering = self._answering(scope, send, passing)
+        answer = self._answering(scope, send, passing)
         try:
             self._check(scope, headers)
             if scope["method"] in _WITH_BODY and is_protected(scope["path"]):  # nothing else reads one
                 receive = await self._with_body(receive, headers)
-            await self._app(scope, receive, answering)
+            await self._app(scope, receive, answer)
         except Problem as problem:
-            await problem.response(passing.request_id)(scope, receive, answering)
+            await problem.response(passing.request_id)(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - the last one who can answer
             _log.exception("request", extra={"request": {"request_id": passing.request_id, "event": "failed"}})
             self._metrics.errors.labels(type(error).__name__).inc()
             if passing.status == 0:
-                failed = Problem(500, "the request failed; see the log").response(passing.request_id)
-                await failed(scope, receive, answering)
+                response = Problem(500, "the request failed; see the log").response(passing.request_id)
+                await response(scope, receive, answer)
         finally:
             self._note(scope, passing)
 
@@ -113,20 +113,20 @@ class Guard:
 
     @staticmethod
     def _shows(headers: Headers, token: bytes) -> bool:
-        kind, _, shown = headers.get("authorization", "").partition(" ")
-        right = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
+        kind, _, credentials = headers.get("authorization", "").partition(" ")
+        right = hmac.compare_digest(credentials.strip().encode("utf-8", "replace"), token)
         return right and kind.lower() == "bearer"
 
     async def _with_body(self, receive: Receive, headers: Headers) -> Receive:
         """Read the body, as far as it is allowed to go, and give it back as if it came then."""
-        most = self._options.request_bytes
-        too_large = Problem(413, f"expected at most {most} bytes", {"Connection": "close"})
-        stated = headers.get("content-length", "0")
-        if stated.isdigit() and int(stated) > most:
+        limit = self._options.request_bytes
+        too_large = Problem(413, f"expected at most {limit} bytes", {"Connection": "close"})
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > limit:
             raise too_large
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                body = await read_body(receive, most, too_large)
+                body = await read_body(receive, limit, too_large)
         except TimeoutError as error:
             late = f"expected the whole request in {_BODY_SECONDS:g} seconds"
             raise Problem(408, late, {"Connection": "close"}) from error
@@ -138,7 +138,7 @@ class Guard:
         return again
 
     def _answering(self, scope: Scope, send: Send, passing: _Passing) -> Send:
-        async def answering(message: Message) -> None:
+        async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 passing.status = message["status"]
                 headers = MutableHeaders(scope=message)
@@ -149,22 +149,22 @@ class Guard:
                     headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        return answering
+        return answer
 
     def _note(self, scope: Scope, passing: _Passing) -> None:
-        elapsed = time.perf_counter() - passing.began
+        seconds = time.perf_counter() - passing.began
         # the pattern, as in `/api/v1/documents/{document_id}`: the path itself names documents
         route = str(getattr(scope.get("route"), "path", None) or "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._metrics.requests.labels(method, route, str(passing.status)).inc()
-        self._metrics.request_seconds.labels(route).observe(elapsed)
+        self._metrics.request_seconds.labels(route).observe(seconds)
         facts: dict[str, Any] = {
             "event": "request",
             "request_id": passing.request_id,
             "method": method,
             "route": route,
             "status": passing.status,
-            "milliseconds": round(elapsed * 1000, 3),
+            "milliseconds": round(seconds * 1000, 3),
             "client": scope["client"][0] if scope.get("client") else None,
             **scope["state"].get("noted", {}),
         }

@@ -91,9 +91,13 @@ def check_parameters(request: Request) -> None:
     """
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
-    known = [field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, Query)]
-    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    parameter_names = [field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, Query)]
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in parameter_names]
     if unknown:
-        message = f"unknown parameter, expected one of {', '.join(known)}" if known else "expected no parameters"
+        message = (
+            f"unknown parameter, expected one of {', '.join(parameter_names)}"
+            if parameter_names
+            else "expected no parameters"
+        )
         errors = tuple(FieldProblem(field=f"query.{name}"[:200], message=message) for name in unknown[:100])
         raise Problem(422, f"{errors[0].field}: {message}", errors=errors)

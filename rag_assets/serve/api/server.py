@@ -136,10 +136,10 @@ class _Connection(H11Protocol):
 
     def _make_room(self) -> bool:
         """Cut off the oldest other connection that serves no request."""
-        for each in self._open:
-            if each is not self and not each.serves:
-                each.transport.abort()
-                del self._open[each]
+        for connection in self._open:
+            if connection is not self and not connection.serves:
+                connection.transport.abort()
+                del self._open[connection]
                 return True
         return False
 
@@ -170,16 +170,16 @@ def open_socket(host: str, port: int) -> socket.socket:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        opened = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise OSError(f"cannot serve on {host}: {error.strerror or error}") from error
     try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
     except OSError as error:
-        opened.close()
+        listener.close()
         raise OSError(f"cannot serve on {host} port {port}: {error.strerror or error}") from error
-    return opened
+    return listener
 
 
 def address_of(opened: socket.socket) -> str:

@@ -64,10 +64,10 @@ def lines_of(blocks: Iterable[PageBlock], area: Area | None = None) -> Iterator[
         blocks: All blocks with all rows; a long table in several parts, each with its headers.
         area: Cells that lines must meet; headers of their tables are kept. None for all.
     """
-    begun: set[int] = set()
+    begun_indexes: set[int] = set()
     for block in blocks:
-        for line in _block_lines(block, area, first=block.block_index not in begun):
-            begun.add(block.block_index)
+        for line in _block_lines(block, area, first=block.block_index not in begun_indexes):
+            begun_indexes.add(block.block_index)
             yield line
 
 
@@ -81,14 +81,14 @@ def part_of(lines: Sequence[PageLine], start: int, most_chars: int) -> tuple[lis
     while stop < len(lines) and (stop == start or chars + len(lines[stop].text) <= most_chars):
         chars += len(lines[stop].text) + 1
         stop += 1
-    grouped: dict[int, list[PageLine]] = {}
+    lines_by_block: dict[int, list[PageLine]] = {}
     for line in lines[start:stop]:
-        grouped.setdefault(line.block.block_index, []).append(line)
-    begun = {line.block.block_index for line in lines[:start]}
+        lines_by_block.setdefault(line.block.block_index, []).append(line)
+    begun_indexes = {line.block.block_index for line in lines[:start]}
     blocks = []
-    for index, own in grouped.items():
+    for index, own in lines_by_block.items():
         headers: list[PageLine] = []
-        if index in begun and not own[0].header:
+        if index in begun_indexes and not own[0].header:
             headers = [line for line in lines if line.block.block_index == index and line.header]
         block = (headers or own)[0].block
         blocks.append(
@@ -97,7 +97,7 @@ def part_of(lines: Sequence[PageLine], start: int, most_chars: int) -> tuple[lis
                 section=list(block.section),
                 cell_range=block.cell_range,
                 box=list(block.box) if block.box else None,
-                continued=index in begun,
+                continued=index in begun_indexes,
                 text="\n".join(line.text for line in (*headers, *own)),
             )
         )
@@ -111,10 +111,10 @@ def _block_lines(block: PageBlock, area: Area | None, *, first: bool) -> Iterato
         if block.text.strip() and _meets(block.cell_range, area):
             yield from (PageLine(bare, piece) for piece in _pieces(block.text))
         return
-    meeting = [_meets(row.cell_range or block.cell_range, area) for row in block.rows]
-    if not any(meeting):
+    overlaps = [_meets(row.cell_range or block.cell_range, area) for row in block.rows]
+    if not any(overlaps):
         return
-    for row, text, meets in zip(block.rows, _row_texts(block), meeting, strict=True):
+    for row, text, meets in zip(block.rows, _row_texts(block), overlaps, strict=True):
         if first if row.header else meets:
             yield from (PageLine(bare, piece, row.header) for piece in _pieces(text))
 
@@ -128,19 +128,19 @@ def _meets(cell_range: str | None, area: Area | None) -> bool:
 
 def _row_texts(block: PageBlock) -> Iterator[str]:
     """Each row as a line; what spans rows of the body stands in each of them, so that every line is read by itself."""
-    spanning: dict[int, tuple[str, int]] = {}
+    spans: dict[int, tuple[str, int]] = {}
     for row in block.rows:
         texts = [""] * block.column_count
-        for column, (text, rows) in list(spanning.items()):
+        for column, (text, rows) in list(spans.items()):
             texts[column] = text
             if rows == 1:
-                del spanning[column]
+                del spans[column]
             else:
-                spanning[column] = text, rows - 1
+                spans[column] = text, rows - 1
         for cell in row.cells:
             texts[cell.column_index] = one_line(cell.text)
             if cell.row_span > 1 and not row.header:
-                spanning[cell.column_index] = texts[cell.column_index], cell.row_span - 1
+                spans[cell.column_index] = texts[cell.column_index], cell.row_span - 1
         text, area = " | ".join(texts).rstrip(" |"), parse_area(row.cell_range)
         yield f"{area.top + 1}: {text}" if area else text
 
@@ -196,18 +196,18 @@ def list_pages(contents: Contents, cursor: str | None) -> tuple[list[tuple[Docum
     match = _CURSOR.fullmatch(cursor if cursor is not None else "0:")
     if match is None:
         raise QueryError("the cursor is not one that a list gave")
-    skipped, after = int(match[1]), match[2] or None
+    skip, after = int(match[1]), match[2] or None
     pages: list[tuple[DocumentEntry, int]] = []
     while True:
         part = contents.documents(limit=_DOCUMENTS, cursor=after)
-        waiting = [(entry, at) for entry in part.items for at in range(1, entry.page_count + 1)][skipped:]
+        entries = [(entry, at) for entry in part.items for at in range(1, entry.page_count + 1)][skip:]
         room = _LISTED - len(pages)
-        pages += waiting[:room]
-        if len(waiting) > room:
-            return pages, f"{skipped + room}:{after or ''}"
+        pages += entries[:room]
+        if len(entries) > room:
+            return pages, f"{skip + room}:{after or ''}"
         if part.next_cursor is None:
             return pages, None
-        skipped, after = 0, part.next_cursor
+        skip, after = 0, part.next_cursor
         if len(pages) == _LISTED:
             return pages, f"0:{after}"
 
@@ -229,5 +229,5 @@ def read_page_text(contents: Contents, uri: str) -> tuple[str, PageAddress | Non
     if start >= len(lines) and address.part > 1:
         raise QueryError("the page has no such part")
     blocks, stop = part_of(lines, start, _PART_CHARS)
-    following = replace(address, part=address.part + 1) if stop < len(lines) else None
-    return "\n\n".join(block.text for block in blocks), following
+    next_page = replace(address, part=address.part + 1) if stop < len(lines) else None
+    return "\n\n".join(block.text for block in blocks), next_page

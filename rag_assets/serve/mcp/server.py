@@ -142,12 +142,14 @@ class _Handlers:
         try:
             arguments = tool.arguments.model_validate(asked.arguments or {})
         except ValidationError as error:
-            problems = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in error.errors()[:5]]
-            expected = ""
-            if any(each["type"] == "extra_forbidden" for each in error.errors()):
-                expected = f"; {tool.name} takes {', '.join(tool.arguments.model_fields)}"
-            return _failure("; ".join(f"{place}: {problem}" for place, problem in problems) + expected)
-        began, failed = time.perf_counter(), True
+            problems = [
+                (".".join(map(str, detail["loc"])) or "arguments", detail["msg"]) for detail in error.errors()[:5]
+            ]
+            hint = ""
+            if any(detail["type"] == "extra_forbidden" for detail in error.errors()):
+                hint = f"; {tool.name} takes {', '.join(tool.arguments.model_fields)}"
+            return _failure("; ".join(f"{place}: {problem}" for place, problem in problems) + hint)
+        began, has_failed = time.perf_counter(), True
         try:
             result = _success(await self._run(context, tool, arguments))
         except (RagAssetsError, Problem) as error:
@@ -156,22 +158,22 @@ class _Handlers:
             _log.exception("the tool %s failed", tool.name)
             return _failure("the tool failed; see the log of the server")
         else:
-            failed = False
+            has_failed = False
             return result
         finally:
-            _note(tool.name, began, failed=failed)
+            _note(tool.name, began, has_failed=has_failed)
 
     async def list_resources(self, _: _Context, asked: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = asked.cursor if asked else None
-        pages, following = await self._read(lambda contents: list_pages(contents, cursor))
-        return ListResourcesResult(resources=[_resource(*page) for page in pages], next_cursor=following)
+        pages, next_cursor = await self._read(lambda contents: list_pages(contents, cursor))
+        return ListResourcesResult(resources=[_resource(*page) for page in pages], next_cursor=next_cursor)
 
     async def list_templates(self, _: _Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
 
     async def read_resource(self, _: _Context, asked: ReadResourceRequestParams) -> ReadResourceResult:
-        text, following = await self._read(lambda contents: read_page_text(contents, asked.uri))
-        meta = {_NEXT: str(following)} if following else None
+        text, next_page = await self._read(lambda contents: read_page_text(contents, asked.uri))
+        meta = {_NEXT: str(next_page)} if next_page else None
         contents = TextResourceContents(uri=asked.uri, mime_type=_TEXT, text=text, _meta=meta)
         return ReadResourceResult(contents=[contents])
 
@@ -203,10 +205,10 @@ class _Handlers:
         return problem.detail
 
 
-def _note(tool: str, began: float, *, failed: bool) -> None:
+def _note(tool: str, began: float, *, has_failed: bool) -> None:
     """Write down a call, without what was asked and given."""
-    elapsed = round((time.perf_counter() - began) * 1000, 3)
-    facts = {"event": "tool", "tool": tool, "milliseconds": elapsed, "failed": failed}
+    milliseconds = round((time.perf_counter() - began) * 1000, 3)
+    facts = {"event": "tool", "tool": tool, "milliseconds": milliseconds, "failed": has_failed}
     logging.getLogger(REQUESTS).info("tool", extra={"request": facts})
 
 
@@ -277,9 +279,9 @@ def serve_stdio(service: Service) -> None:
 async def _serve(service: Service) -> None:
     server = create_server(service)
     async with stdio_server() as (incoming, outgoing):
-        warming = asyncio.create_task(_warm_up(service))
+        task = asyncio.create_task(_warm_up(service))
         await server.run(incoming, outgoing, server.create_initialization_options())
-        warming.cancel()
+        task.cancel()
 
 
 async def _warm_up(service: Service) -> None:

@@ -152,17 +152,17 @@ def ask(service: Service, asked: schemas.AskArguments, call: Call) -> schemas.As
                         chars += len(text)
         if answer is None:
             raise QueryError("there is no answer")
-    cited = answer.cited()
-    most = min(_SOURCE_CHARS, _SOURCES_CHARS // max(1, len(cited)))
+    answer_sources = answer.cited()
+    limit = min(_SOURCE_CHARS, _SOURCES_CHARS // max(1, len(answer_sources)))
     sources = [
         _placed(
             schemas.AnswerSource,
             source.citation,
             number=source.number,
-            text=source.text[:most],
-            cut=len(source.text) > most,
+            text=source.text[:limit],
+            cut=len(source.text) > limit,
         )
-        for source in cited
+        for source in answer_sources
     ]
     return _result(
         schemas.AskResult,
@@ -213,10 +213,10 @@ def list_documents(service: Service, asked: schemas.ListDocumentsArguments, _: C
         RagAssetsError: Nothing is published, or a stored file is damaged.
     """
     version = service.current()
-    wanted = DocumentFilter(asked.text, asked.folder, asked.format, asked.status)
-    listed = version.contents.documents(wanted, asked.limit, asked.cursor)
+    document_filter = DocumentFilter(asked.text, asked.folder, asked.format, asked.status)
+    page = version.contents.documents(document_filter, asked.limit, asked.cursor)
     return schemas.DocumentList(
-        snapshot=version.snapshot.number, documents=listed.items, total=listed.total, next_cursor=listed.next_cursor
+        snapshot=version.snapshot.number, documents=page.items, total=page.total, next_cursor=page.next_cursor
     )
 
 
@@ -240,7 +240,7 @@ def describe_document(service: Service, asked: schemas.DescribeDocumentArguments
         document=document.entry,
         summary=_short(document.summary, _PAGE_CHARS // 4),
         facets=document.facets,
-        failures=[replace(each, message=_short(each.message, 500)) for each in document.failures[:_FAILURES]],
+        failures=[replace(failure, message=_short(failure.message, 500)) for failure in document.failures[:_FAILURES]],
         pages=part,
         next_cursor=_cursor_at(number, start + len(part), len(document.pages)),
     )
@@ -260,14 +260,14 @@ def explore_community(service: Service, asked: schemas.ExploreCommunityArguments
         raise QueryError(f"this knowledge base has no entity graph: {HOW_TO_INDEX}")
     counts = [schemas.LevelCount(level=level, communities=count) for level, count in levels.items()]
     if asked.community_id is None:
-        listed = graph.communities(asked.level, None, asked.limit, asked.cursor)
+        page = graph.communities(asked.level, None, asked.limit, asked.cursor)
         return schemas.CommunityResult(
             snapshot=number,
             levels=counts,
-            communities=listed.items,
+            communities=page.items,
             details=None,
-            total=listed.total,
-            next_cursor=listed.next_cursor,
+            total=page.total,
+            next_cursor=page.next_cursor,
         )
     start = _offset_of(asked.cursor, number)
     stop = start + asked.limit
@@ -358,14 +358,14 @@ def _details(community: CommunityContents, start: int) -> schemas.CommunityDetai
     )
 
 
-def _result(kind: type[_R], source: object, **others: object) -> _R:
+def _result(kind: type[_R], source: object, **fields: object) -> _R:
     """A result whose fields are those of a value by the same names, and others."""
-    return kind.model_validate({**vars(source), **others})
+    return kind.model_validate({**vars(source), **fields})
 
 
-def _placed(kind: type[_R], citation: Citation, **others: object) -> _R:
+def _placed(kind: type[_R], citation: Citation, **fields: object) -> _R:
     """A result that is a `schemas.Place`."""
-    return _result(kind, citation, citation=citation.label, link=citation.link, **others)
+    return _result(kind, citation, citation=citation.label, link=citation.link, **fields)
 
 
 def _fitting(items: Sequence[_T], most_chars: int) -> list[_T]:

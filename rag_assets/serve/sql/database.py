@@ -139,14 +139,13 @@ def open_database(
     Raises:
         StoreError: A view cannot be made.
     """
-    published = snapshot.tables if snapshot else {}
+    versions = snapshot.tables if snapshot else {}
     files = {
-        name: lake.dataset(table, published.get(name, {}) if table.published else None)
-        for name, table in TABLES.items()
+        name: lake.dataset(table, versions.get(name, {}) if table.published else None) for name, table in TABLES.items()
     }
     spill = str(lake.root.with_name("duckdb"))
-    closed = {"enable_external_access": False, "python_enable_replacements": False}
-    connection = duckdb.connect(config={**closed, "temp_directory": spill, **settings})
+    safe_settings = {"enable_external_access": False, "python_enable_replacements": False}
+    connection = duckdb.connect(config={**safe_settings, "temp_directory": spill, **settings})
     try:
         for name, dataset in files.items():
             connection.register(name, dataset)
@@ -177,21 +176,21 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     if len(statements) != 1:
         raise QueryError(f"expected one SELECT statement, found {len(statements)}")
     [row] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-    parsed = json.loads(row[0])
+    tree = json.loads(row[0])
     if statements[0].type == duckdb.StatementType.MULTI:
         raise QueryError("a PIVOT names its columns here, as in PIVOT documents ON format IN ('pdf', 'xlsx')")
-    if statements[0].type != duckdb.StatementType.SELECT or parsed.get("error"):
+    if statements[0].type != duckdb.StatementType.SELECT or tree.get("error"):
         raise QueryError("expected a SELECT statement; nothing else is run here")
-    nodes = list(_nodes(parsed))
-    named = _cte_names(nodes)
+    nodes = list(_nodes(tree))
+    cte_names = _cte_names(nodes)
     for node in nodes:
-        _check_node(node, tables, named)
+        _check_node(node, tables, cte_names)
 
 
 def damaged_table(error: Exception) -> str | None:
     """Name of the table whose files could not be read; None where the query failed for another reason."""
-    broken = re.search(r"stream registered as '(\w+)' failed", str(error))
-    return broken[1] if broken else None
+    match = re.search(r"stream registered as '(\w+)' failed", str(error))
+    return match[1] if match else None
 
 
 def duckdb_message(error: Exception) -> str:
@@ -200,13 +199,13 @@ def duckdb_message(error: Exception) -> str:
     """
     if table := damaged_table(error):
         return f"table {table}: a stored file is missing or damaged; `rag-assets index` makes it anew"
-    said, _, more = str(error).partition("\n\n")
-    line = _LINE.match(more)
-    where = f" ({message_of(line[0], _LINE_CHARS)})" if line else ""
-    return message_of(said, MESSAGE_CHARS - len(where)) + where
+    message, _, detail = str(error).partition("\n\n")
+    line = _LINE.match(detail)
+    place = f" ({message_of(line[0], _LINE_CHARS)})" if line else ""
+    return message_of(message, MESSAGE_CHARS - len(place)) + place
 
 
-def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collection[str]) -> None:
+def _check_node(node: Mapping[str, Any], tables: Collection[str], cte_names: Collection[str]) -> None:
     if "function_name" in node:
         name = str(node["function_name"]).lower()
         if name not in FUNCTIONS | TABLE_FUNCTIONS:
@@ -224,7 +223,7 @@ def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collect
             name = str(node.get("table_name", "")).lower()
             if len(_path(node)) > 1 or node.get("schema_name") or node.get("catalog_name"):
                 raise QueryError("tables are named without catalog and schema")
-            if name not in tables and name not in named:
+            if name not in tables and name not in cte_names:
                 raise QueryError(f"there is no table {name}; see the list of tables")
         case "SHOW_REF":
             raise QueryError("expected a SELECT statement; columns are told by the list of tables")
@@ -235,8 +234,8 @@ def _cte_names(nodes: Collection[Mapping[str, Any]]) -> frozenset[str]:
     names = set()
     for node in nodes:
         ctes = node.get("cte_map")
-        for each in ctes.get("map", ()) if isinstance(ctes, dict) else ():
-            name = str(each["key"]).lower()
+        for entry in ctes.get("map", ()) if isinstance(ctes, dict) else ():
+            name = str(entry["key"]).lower()
             if not _NAME.fullmatch(name) or name.startswith(_SYSTEM_PREFIXES) or name.endswith("_schema"):
                 raise QueryError(f"WITH {name}: expected a plain name that no system table has")
             names.add(name)
@@ -244,19 +243,19 @@ def _cte_names(nodes: Collection[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def _path(node: Mapping[str, Any]) -> list[str]:
-    qualified = node.get("qualified_name")
-    return list(qualified.get("path", ())) if isinstance(qualified, dict) else []
+    qualified_name = node.get("qualified_name")
+    return list(qualified_name.get("path", ())) if isinstance(qualified_name, dict) else []
 
 
 def _nodes(value: object) -> Iterator[Mapping[str, Any]]:
     """All objects of a parsed statement."""
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
+    queue = [value]
+    while queue:
+        match queue.pop():
             case dict() as node:
                 yield node
-                waiting += node.values()
+                queue += node.values()
             case list() as items:
-                waiting += items
+                queue += items
             case _:
                 pass

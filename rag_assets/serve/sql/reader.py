@@ -133,7 +133,7 @@ class SqlReader:
 @cache
 def sql_tables() -> tuple[SqlTable, ...]:
     """The tables and views that can be asked, by name."""
-    stored = [
+    stored_tables = [
         SqlTable(
             table.name,
             table.description,
@@ -142,4 +142,4 @@ def sql_tables() -> tuple[SqlTable, ...]:
         for table in TABLES.values()
     ]
     views = [SqlTable(name, purpose_of(query), ()) for name, query in read_queries().items()]
-    return tuple(sorted([*stored, *views], key=lambda each: each.name))
+    return tuple(sorted([*stored_tables, *views], key=lambda table: table.name))

@@ -69,12 +69,14 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
     try:
         check_select(connection, request["query"], database.tables)
         connection.execute("BEGIN TRANSACTION READ ONLY")
-        found = connection.sql(request["query"])
-        if found is None:
+        relation = connection.sql(request["query"])
+        if relation is None:
             raise QueryError("expected a SELECT statement; nothing else is run here")
-        columns = [{"name": name, "type": str(kind)} for name, kind in zip(found.columns, found.types, strict=True)]
+        columns = [
+            {"name": name, "type": str(kind)} for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
         left_bytes = request["result_bytes"] - len(json.dumps(columns, ensure_ascii=False).encode("utf-8", "replace"))
-        rows, complete = _rows(found, request["row_limit"], left_bytes, request["result_bytes"])
+        rows, complete = _rows(relation, request["row_limit"], left_bytes, request["result_bytes"])
     except duckdb.InterruptException as error:
         raise QueryError(f"the query took longer than {request['seconds']:g} seconds") from error
     except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -89,25 +91,25 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
         timer.cancel()
         with suppress(duckdb.Error):  # none was begun
             connection.rollback()
-    elapsed = (time.perf_counter() - began) * 1000
-    return {"columns": columns, "rows": rows, "complete": complete, "milliseconds": round(elapsed, 3)}
+    milliseconds = (time.perf_counter() - began) * 1000
+    return {"columns": columns, "rows": rows, "complete": complete, "milliseconds": round(milliseconds, 3)}
 
 
 def _rows(
-    found: duckdb.DuckDBPyRelation, row_limit: int, left_bytes: int, result_bytes: int
+    relation: duckdb.DuckDBPyRelation, row_limit: int, left_bytes: int, result_bytes: int
 ) -> tuple[list[list[object]], bool]:
     rows: list[list[object]] = []
     size = 0
     if left_bytes < 0:
         raise QueryError(f"the columns of the result take more than {result_bytes} bytes: ask for fewer")
-    listed = found.limit(row_limit + 1).fetchall()
-    for row in listed[:row_limit]:
+    relation_rows = relation.limit(row_limit + 1).fetchall()
+    for row in relation_rows[:row_limit]:
         values = [as_json(value) for value in row]
         size += len(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
         if size > left_bytes:
             raise QueryError(f"the result is larger than {result_bytes} bytes: ask for fewer or shorter columns")
         rows.append(values)
-    return rows, len(listed) <= row_limit
+    return rows, len(relation_rows) <= row_limit
 
 
 def as_json(value: object) -> object:  # noqa: PLR0911 - one line a kind
@@ -126,9 +128,9 @@ def as_json(value: object) -> object:  # noqa: PLR0911 - one line a kind
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(bytes(value)).decode()
         case dict():
-            return {str(name): as_json(each) for name, each in value.items()}
+            return {str(name): as_json(item) for name, item in value.items()}
         case Sequence():
-            return [as_json(each) for each in value]
+            return [as_json(item) for item in value]
         case _:
             return str(value)
 
@@ -139,11 +141,11 @@ def main(descriptor: int, lifeline: int) -> None:
 
     def handle(request: bytes) -> bytes:
         try:
-            found = answer(json.loads(request), database)
+            reply = answer(json.loads(request), database)
         except RagAssetsError as error:
-            found = {"error": str(error), "refused": isinstance(error, QueryError)}
+            reply = {"error": str(error), "refused": isinstance(error, QueryError)}
         except duckdb.Error as error:
-            found = {"error": duckdb_message(error), "refused": False}
-        return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+            reply = {"error": duckdb_message(error), "refused": False}
+        return json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
 
     serve(connect(descriptor, lifeline), handle, lambda: database.out_of_memory)
