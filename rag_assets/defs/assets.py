@@ -41,7 +41,7 @@ _OFF = {"switched_off": "graph.enabled"}
 def step_assets(step: Step) -> dg.AssetsDefinition:
     """The assets of a step, with its checks."""
     deps = [table.name for table in step.reads]
-    version = digest(step.its_code.digest, *(str(each.schema) for each in step.tables))
+    version = digest(step.its_code.digest, *(str(table.schema) for table in step.tables))
     tables = {step.asset: step.index} if step.index else {table.name: table for table in step.tables}
     specs = [asset_spec(name, table, deps, step.group, version) for name, table in tables.items()]
 
@@ -64,10 +64,10 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
                 outcome, facts = _cleared(work, step), StepFacts(_OFF)
             else:
                 if step.further is not None:
-                    more = step.further(work)
-                    if more and step.reads:  # other runs see to theirs
-                        more -= shards_of_other_runs(context.instance, context.run.run_id)
-                    work = replace(work, shards=add_shards(context, more))
+                    more_shards = step.further(work)
+                    if more_shards and step.reads:  # other runs see to theirs
+                        more_shards -= shards_of_other_runs(context.instance, context.run.run_id)
+                    work = replace(work, shards=add_shards(context, more_shards))
                 with model_facts(base, step, context.run.run_id, work.shards) as facts:
                     outcome = step.update(work)
         for table in step.tables:
@@ -138,7 +138,7 @@ def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResou
     base = home.open()
     gate = Gate(base, context.run.tags.get(ANYWAY_TAG))
     try:
-        published = _published(base, gate)
+        new_version = _published(base, gate)
     except InconsistencyError as error:
         yield structure_result(str(error))
         raise
@@ -146,10 +146,10 @@ def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResou
         yield structure_result(None)
         yield accepted_result(gate, str(error))
         raise
-    gate.keep(published)
+    gate.keep(new_version)
     drop_old_runs(context.instance, base.settings.operation.kept_runs)
     yield dg.MaterializeResult(
-        metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
+        metadata={"snapshot": new_version.number, "published_at": new_version.published_at, **new_version.row_counts}
     )
     yield structure_result(None)
     yield accepted_result(gate)

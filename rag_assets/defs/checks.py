@@ -97,13 +97,13 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
     if verdict is None:
         return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=gate.summary)
     means = {name: sum(values.values()) / len(values) for name, values in verdict.scores.items() if values}
-    lost = [str(each) for each in verdict.regressions]
+    regressions = [str(regression) for regression in verdict.regressions]
     return dg.AssetCheckResult(
         check_name=ACCEPTED.name,
         passed=not verdict.held,
         severity=dg.AssetCheckSeverity.ERROR if problem else dg.AssetCheckSeverity.WARN,
         description=problem or gate.summary,
-        metadata={**means, "worse": len(lost), "questions": lost[:200]},
+        metadata={**means, "worse": len(regressions), "questions": regressions[:200]},
     )
 
 
@@ -111,15 +111,15 @@ def _failed_share(work: StepWork) -> _CheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
     base = work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
-    failed = documents.filter(pc.equal(documents["status"], "failed"))["document_id"].to_pylist()
-    share = len(failed) / max(1, documents.num_rows)
+    failed_ids = documents.filter(pc.equal(documents["status"], "failed"))["document_id"].to_pylist()
+    share = len(failed_ids) / max(1, documents.num_rows)
     causes = base.lake.read(PARSE_FAILURES, columns=["document_id", "cause"]).to_pylist()
     cause_of = {row["document_id"]: row["cause"] for row in reversed(causes)}
-    named = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed]
+    lines = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed_ids]
     return _CheckResult(
         share <= base.settings.operation.failed_share,
-        f"{len(failed)} of {documents.num_rows} documents failed: " + "; ".join(named[:_SHOWN]),
-        {"failed": len(failed), "share": share, "documents": named[:200]},
+        f"{len(failed_ids)} of {documents.num_rows} documents failed: " + "; ".join(lines[:_SHOWN]),
+        {"failed": len(failed_ids), "share": share, "documents": lines[:200]},
     )
 
 
@@ -127,15 +127,15 @@ def _pages_read(work: StepWork) -> _CheckResult:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
     base = work.home
     incomplete = incomplete_documents(base.lake)
-    above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
-    named = [str(each) for each in incomplete]
+    above = [document for document in incomplete if document.unread_share > base.settings.operation.unread_share]
+    lines = [str(document) for document in incomplete]
     return _CheckResult(
         not above,
-        f"{len(named)} documents are not read in full: " + "; ".join(named[:_SHOWN]),
+        f"{len(lines)} documents are not read in full: " + "; ".join(lines[:_SHOWN]),
         {
-            "unread_pages": sum(each.unread_page_count for each in incomplete),
-            "partly_read_pages": sum(each.partly_read_page_count for each in incomplete),
-            "documents": named[:200],
+            "unread_pages": sum(document.unread_page_count for document in incomplete),
+            "partly_read_pages": sum(document.partly_read_page_count for document in incomplete),
+            "documents": lines[:200],
         },
     )
 
@@ -143,7 +143,9 @@ def _pages_read(work: StepWork) -> _CheckResult:
 def _files_readable(work: StepWork) -> _CheckResult:
     """Warns of documents that are kept as they were because their file can no longer be read."""
     failures = document_failures(work.lake)
-    problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
+    problems = [
+        f"{failure['document_id']}: {failure['message']}" for failure in failures if failure["status"] == "unreadable"
+    ]
     return _of_problems(problems, dg.AssetCheckSeverity.WARN)
 
 
@@ -153,13 +155,13 @@ def _calls_answered(work: StepWork) -> _CheckResult:
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
     calls = rows.filter(pc.and_(pc.equal(rows["run_id"], work.run_id), pc.invert(rows["cache_hit"])))
     calls = calls.filter(pc.not_equal(calls["outcome"], "repeated"))
-    failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
-    share = len(failed) / max(1, calls.num_rows)
-    named = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed]
+    failed_rows = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
+    share = len(failed_rows) / max(1, calls.num_rows)
+    lines = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed_rows]
     return _CheckResult(
         share <= base.settings.operation.failed_share,
-        f"{len(failed)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(named[:_SHOWN]),
-        {"failed": len(failed), "share": share, "calls": calls.num_rows},
+        f"{len(failed_rows)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(lines[:_SHOWN]),
+        {"failed": len(failed_rows), "share": share, "calls": calls.num_rows},
     )
 
 
@@ -177,9 +179,9 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
     last = instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
     before = last.status.value if last else "SUCCEEDED"
     if before == ("SUCCEEDED" if unreachable else "FAILED"):
-        found = _of_problems([*unreachable.values()], dg.AssetCheckSeverity.ERROR)
+        result = _of_problems([*unreachable.values()], dg.AssetCheckSeverity.ERROR)
         instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(asset_key=key.asset_key, check_name=key.name, **vars(found))
+            dg.AssetCheckEvaluation(asset_key=key.asset_key, check_name=key.name, **vars(result))
         )
 
 
@@ -189,18 +191,23 @@ def _few_stand_ins(work: StepWork) -> _CheckResult:
     Of tables that are made as a whole it is the share of rows.
     """
     base = work.home
-    found = {name: each for name, each in all_stand_ins(base).items() if each.count}
+    by_table = {name: stand_in for name, stand_in in all_stand_ins(base).items() if stand_in.count}
     shares = {
-        name: each.count / max(1, base.lake.row_count(TABLES[name], WHOLE))
+        name: stand_in.count / max(1, base.lake.row_count(TABLES[name], WHOLE))
         if WHOLE in base.lake.latest(TABLES[name])
-        else each.marked / max(1, each.total)
-        for name, each in found.items()
+        else stand_in.marked / max(1, stand_in.total)
+        for name, stand_in in by_table.items()
     }
-    named = [f"{name}: {each.count} ({each.reasons}), {shares[name]:.0%}" for name, each in found.items()]
+    lines = [
+        f"{name}: {stand_in.count} ({stand_in.reasons}), {shares[name]:.0%}" for name, stand_in in by_table.items()
+    ]
     return _CheckResult(
         all(share <= base.settings.operation.failed_share for share in shares.values()),
-        "; ".join(named) or None,
-        {"stand_ins": sum(each.count for each in found.values()), "share": max(shares.values(), default=0.0)},
+        "; ".join(lines) or None,
+        {
+            "stand_ins": sum(stand_in.count for stand_in in by_table.values()),
+            "share": max(shares.values(), default=0.0),
+        },
     )
 
 

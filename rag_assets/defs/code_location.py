@@ -31,13 +31,13 @@ _REINDEX_CONFIG = {
 def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeResource]) -> list[str]:
     """Returns the ids of the documents."""
     base = home.open()
-    forced = force_documents(base.lake, context.op_config["documents"], context.op_config["steps"])
-    forget_unusable_answers(base, forced.documents)
-    context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
-    if forced.shards:
+    result = force_documents(base.lake, context.op_config["documents"], context.op_config["steps"])
+    forget_unusable_answers(base, result.documents)
+    context.log.info("%d documents in %d shards", len(result.documents), len(result.shards))
+    if result.shards:
         job = build_definitions(home).resolve_job_def(INDEX_JOB.name)
-        job.execute_in_process(instance=context.instance, tags=shard_tags(forced.shards))
-    return list(forced.documents)
+        job.execute_in_process(instance=context.instance, tags=shard_tags(result.shards))
+    return list(result.documents)
 
 
 @dg.job(
@@ -57,8 +57,8 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
         home: The knowledge base; None for that of environment and file.
         progress: Where steps report how far they are; None for the log.
     """
-    chosen = home or HomeResource()
-    base = replace(chosen).look()
+    resource = home or HomeResource()
+    base = replace(resource).look()
     graph = graph_in_use(base)
     steps = [*(STEP_ASSETS[step.name] for step in STEPS if graph or not step.graph), snapshot]
     jobs = [INDEX_JOB]
@@ -67,9 +67,9 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
 
         steps += [questions.evaluation, questions.ranking_weights, questions.query_map, questions.rewriter_model]
         jobs += [questions.EVALUATION_JOB, questions.TRAINING_JOB, questions.REWRITER_JOB]
-    keys = {key for each in steps for key in each.keys}
+    keys = {key for asset in steps for key in asset.keys}
     assets = dg.map_asset_specs(
-        lambda spec: spec.replace_attributes(deps=[each for each in spec.deps if each.asset_key in keys]), steps
+        lambda spec: spec.replace_attributes(deps=[dep for dep in spec.deps if dep.asset_key in keys]), steps
     )
     operation = base.settings.operation
     return dg.Definitions(
@@ -77,6 +77,6 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
         jobs=[*jobs, reindex],
         sensors=[build_sensor(operation.sensor_seconds)],
         schedules=[build_schedule(operation.schedule_cron), build_full_check(operation.full_check_cron)],
-        resources=resources(chosen, progress or LogProgress()),
+        resources=resources(resource, progress or LogProgress()),
         executor=dg.in_process_executor,
     )

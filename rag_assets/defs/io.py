@@ -111,17 +111,17 @@ def table_result(
     run = facts.run.get(table.name, {})
     if report is None:
         return dg.MaterializeResult(asset_key=table.name, metadata={**metadata, **run})
-    shown, counts = step.shown.get(table.name, TableDisplay()), report.row_counts.get(table.name, {})
+    display, counts = step.shown.get(table.name, TableDisplay()), report.row_counts.get(table.name, {})
     for shard in work.shards:
         figures = {"dagster/partition_row_count": counts.get(shard, 0), **_figures(report.of(shard))}
         figures |= facts.shards.get((table.name, shard), {})
         show_partition(context, table.name, shard, figures)
     totals = {"partitions": len(work.shards), **_figures(report.total()), **run}
     metadata["run_totals"] = dg.MetadataValue.json(totals)
-    if shown.columns:
-        metadata["preview"] = dg.MetadataValue.md(preview(lake, table, work.shards, list(shown.columns)))
-    if shown.lineage:
-        metadata["dagster/column_lineage"] = lineage(shown.lineage)
+    if display.columns:
+        metadata["preview"] = dg.MetadataValue.md(preview(lake, table, work.shards, list(display.columns)))
+    if display.lineage:
+        metadata["dagster/column_lineage"] = lineage(display.lineage)
     return dg.MaterializeResult(asset_key=table.name, metadata=metadata)
 
 
@@ -157,20 +157,20 @@ def model_facts(base: Home, step: Step, run_id: str, shards: Sequence[str]) -> I
         facts.run[table.name] |= {**_call_figures(of_table), "stand_ins": stand_ins(base.lake, table).count}
         for shard in shards:
             of_shard = of_table.filter(pc.equal(of_table["partition"], shard))
-            standing = stand_ins(base.lake, table, [shard]).count
-            facts.shards[table.name, shard] |= {**_call_figures(of_shard), "stand_ins": standing}
+            count = stand_ins(base.lake, table, [shard]).count
+            facts.shards[table.name, shard] |= {**_call_figures(of_shard), "stand_ins": count}
 
 
 def _call_figures(rows: pa.Table) -> Figures:
     """Sums over rows of the ledger. An answer that was not usable has a row of its own, which is no call."""
-    asked = rows.filter(pc.invert(rows["cache_hit"]))
-    calls = asked.filter(pc.invert(pc.is_in(asked["outcome"], pa.array(NOTES, pa.string()))))
-    repeated = pc.equal(asked["outcome"], "repeated")
+    asked_rows = rows.filter(pc.invert(rows["cache_hit"]))
+    calls = asked_rows.filter(pc.invert(pc.is_in(asked_rows["outcome"], pa.array(NOTES, pa.string()))))
+    is_repeat = pc.equal(asked_rows["outcome"], "repeated")
     return {
         "calls": calls.num_rows,
-        "asked_again": pc.sum(repeated).as_py() or 0,
-        "stored_answers": rows.num_rows - asked.num_rows,
-        "failed_calls": pc.sum(pc.invert(pc.or_(repeated, pc.equal(asked["outcome"], "completed")))).as_py() or 0,
+        "asked_again": pc.sum(is_repeat).as_py() or 0,
+        "stored_answers": rows.num_rows - asked_rows.num_rows,
+        "failed_calls": pc.sum(pc.invert(pc.or_(is_repeat, pc.equal(asked_rows["outcome"], "completed")))).as_py() or 0,
         "tokens_read": sum(
             pc.sum(calls[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
         ),

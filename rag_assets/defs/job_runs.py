@@ -81,8 +81,8 @@ def shard_tags(shards: Collection[str]) -> dict[str, str]:
         else:
             stretches.append([shard])
     longest = max(stretches, key=len)
-    others = sorted({*shards} - {*longest})
-    taken_on = {TAKEN_ON_TAG: ",".join(others)} if others else {}
+    other_shards = sorted({*shards} - {*longest})
+    taken_on = {TAKEN_ON_TAG: ",".join(other_shards)} if other_shards else {}
     return {RANGE_START_TAG: longest[0], RANGE_END_TAG: longest[-1], **taken_on}
 
 
@@ -116,11 +116,11 @@ def add_shards(context: dg.AssetExecutionContext, shards: Collection[str]) -> li
     Returns:
         The shards that the step works on now.
     """
-    known = shards_of_step(context)
-    if not set(shards) <= set(known):
-        taken_on = sorted({*known, *shards} - {*context.partition_keys})
+    step_shards = shards_of_step(context)
+    if not set(shards) <= set(step_shards):
+        taken_on = sorted({*step_shards, *shards} - {*context.partition_keys})
         context.instance.add_run_tags(context.run.run_id, {TAKEN_ON_TAG: ",".join(taken_on)})
-    return sorted({*known, *shards})
+    return sorted({*step_shards, *shards})
 
 
 def _taken_on(tags: Mapping[str, str]) -> set[str]:
@@ -139,14 +139,16 @@ def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]
 
 def shards_of_other_runs(instance: dg.DagsterInstance, run_id: str) -> frozenset[str]:
     """Shards that the active runs beside one work on."""
-    others = [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if run.run_id != run_id]
-    return frozenset(shard for run in others if writes_our_tables(run) for shard in shards_of_tags(run.tags) or SHARDS)
+    other_runs = [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if run.run_id != run_id]
+    return frozenset(
+        shard for run in other_runs if writes_our_tables(run) for shard in shards_of_tags(run.tags) or SHARDS
+    )
 
 
 def writes_our_tables(run: dg.DagsterRun) -> bool:
     """Whether it is a run of the index job, or one that the UI launched over some of its assets."""
-    selected = {key.to_user_string() for key in run.asset_selection or ()}
-    return run.job_name == INDEX_JOB.name or any(table.name in selected for step in STEPS for table in step.tables)
+    names = {key.to_user_string() for key in run.asset_selection or ()}
+    return run.job_name == INDEX_JOB.name or any(table.name in names for step in STEPS for table in step.tables)
 
 
 def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:
@@ -170,18 +172,18 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> None:
     that as missing. There are at most as many of these as there are shards and assets.
     """
     try:
-        finished = instance.get_runs(dg.RunsFilter(statuses=_FINISHED))
-        runs = [run for run in finished if run.job_name == REINDEX_JOB_NAME or writes_our_tables(run)]
+        finished_runs = instance.get_runs(dg.RunsFilter(statuses=_FINISHED))
+        runs = [run for run in finished_runs if run.job_name == REINDEX_JOB_NAME or writes_our_tables(run)]
         old = runs[kept_runs:]
-        needed = _runs_shown(instance) if old else frozenset()
-        dropped = [run.run_id for run in old if run.run_id not in needed]
-        for run_id in dropped:
+        needed_ids = _runs_shown(instance) if old else frozenset()
+        dropped_ids = [run.run_id for run in old if run.run_id not in needed_ids]
+        for run_id in dropped_ids:
             instance.delete_run(run_id)
             instance.compute_log_manager.delete_logs(prefix=[run_id])
-        _delete_files(instance, dropped)
-        if dropped and (connect := getattr(instance.event_log_storage, "index_connection", None)) is not None:
+        _delete_files(instance, dropped_ids)
+        if dropped_ids and (connect := getattr(instance.event_log_storage, "index_connection", None)) is not None:
             with connect() as connection:
-                connection.execute(_CHECK_RESULTS, {"runs": dropped})
+                connection.execute(_CHECK_RESULTS, {"runs": dropped_ids})
     except (SQLAlchemyError, OSError) as error:  # the next run tries again
         _LOG.warning("old runs are not deleted from the Dagster instance: %s", error)
 
@@ -189,15 +191,17 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> None:
 def _runs_shown(instance: dg.DagsterInstance) -> frozenset[str]:
     """Runs that materialized an asset, or a shard of one, last."""
     kind = dg.DagsterEventType.ASSET_MATERIALIZATION
-    found: set[str] = set()
+    run_ids: set[str] = set()
     for key in instance.get_asset_keys():
         newest = [*instance.get_latest_storage_id_by_partition(key, kind).values()]
         if newest:
-            chosen = dg.AssetRecordsFilter(asset_key=key, storage_ids=newest)
-            found |= {record.run_id for record in instance.fetch_materializations(chosen, limit=len(newest)).records}
+            record_filter = dg.AssetRecordsFilter(asset_key=key, storage_ids=newest)
+            run_ids |= {
+                record.run_id for record in instance.fetch_materializations(record_filter, limit=len(newest)).records
+            }
         if event := instance.get_latest_materialization_event(key):
-            found.add(event.run_id)
-    return frozenset(found)
+            run_ids.add(event.run_id)
+    return frozenset(run_ids)
 
 
 def _delete_files(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> None:

@@ -69,8 +69,8 @@ def evaluation(
     facts["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings) or "none")
     for table in _EVALUATED:
         rows = base.lake.row_count(table, run_id)
-        shown = facts if table is EVALUATION_RUNS else {"run_id": run_id}
-        yield dg.MaterializeResult(table.name, metadata={"rows_added": rows, **shown})
+        run_facts = facts if table is EVALUATION_RUNS else {"run_id": run_id}
+        yield dg.MaterializeResult(table.name, metadata={"rows_added": rows, **run_facts})
 
 
 @dg.asset(
@@ -139,19 +139,19 @@ def rewriter_model(
 
     questions = accepted_questions(question_set(base))
     anew = bool(context.op_execution_context.op_config["anew"])
-    found = train_candidate(base, questions, anew=anew, progress=observe)
-    if found is None:
+    candidate = train_candidate(base, questions, anew=anew, progress=observe)
+    if candidate is None:
         raise dg.Failure("the asset trains in one process; for several, `accelerate launch` the command")
     return dg.MaterializeResult(
         metadata={
-            "place": found.place,
-            "measure": found.proof.measure,
-            "before": found.proof.before.mean,
-            "after": found.proof.after.mean,
-            "adopted": found.version is not None,
-            "reason": found.problem or found.proof.reason,
-            "steps": found.weights.steps,
-            "curve": dg.MetadataValue.md(_curve_picture(read_curves(base.path / found.place))),
+            "place": candidate.place,
+            "measure": candidate.proof.measure,
+            "before": candidate.proof.before.mean,
+            "after": candidate.proof.after.mean,
+            "adopted": candidate.version is not None,
+            "reason": candidate.problem or candidate.proof.reason,
+            "steps": candidate.weights.steps,
+            "curve": dg.MetadataValue.md(_curve_picture(read_curves(base.path / candidate.place))),
         }
     )
 
@@ -173,15 +173,15 @@ REWRITER_JOB = dg.define_asset_job(
 )
 
 
-def _result(trained: Trained) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    figures = {name.replace(" ", "_"): each.difference.mean for name, each in trained.proofs.items()}
+def _result(result: Trained) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    figures = {name.replace(" ", "_"): proof.difference.mean for name, proof in result.proofs.items()}
     return dg.MaterializeResult(
         metadata={
-            "verdict": trained.reason,
-            "questions": trained.question_count,
-            "proof": dg.MetadataValue.md(markdown_table(TABLE_COLUMNS, trained.table(), most_chars=1000)),
-            "picture": dg.MetadataValue.md(_picture([*trained.proofs.values()])),
-            "learned": dg.MetadataValue.md("\n".join(f"- {name}: {value}" for name, value in trained.facts.items())),
+            "verdict": result.reason,
+            "questions": result.question_count,
+            "proof": dg.MetadataValue.md(markdown_table(TABLE_COLUMNS, result.table(), most_chars=1000)),
+            "picture": dg.MetadataValue.md(_picture([*result.proofs.values()])),
+            "learned": dg.MetadataValue.md("\n".join(f"- {name}: {value}" for name, value in result.facts.items())),
             **{f"change_{name}": value for name, value in figures.items()},
         }
     )
@@ -207,8 +207,8 @@ def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
     """A Markdown image of `read_curves`: the reward of each step of reinforcement as a line, gains on validation
     questions as dots.
     """
-    rewards = [(each["step"], each["reward"]) for each in lines if each["stage"] == "reinforce"]
-    gains = [(each["step"], each["gain"]) for each in lines if each["stage"] == "validation"]
+    rewards = [(entry["step"], entry["reward"]) for entry in lines if entry["stage"] == "reinforce"]
+    gains = [(entry["step"], entry["gain"]) for entry in lines if entry["stage"] == "validation"]
     last = max((step for step, _ in (*rewards, *gains)), default=0) or 1
     most = max((value for _, value in (*rewards, *gains)), default=0.0)
     least = min(0.0, *(value for _, value in (*rewards, *gains)), 0.0)
@@ -220,13 +220,13 @@ def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
             _CURVE_HEIGHT - _CURVE_MARGIN - (value - least) / ((most - least) or 1.0) * height,
         )
 
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*each) for each in rewards))
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in rewards))
     parts = [
         *_canvas(_CURVE_HEIGHT, 11),
         f'<polyline points="{line}" fill="none" stroke="#8c959f"/>',
         *(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0969da"><title>step {step}: {gain:.3f}</title></circle>'
-            for (x, y), (step, gain) in ((place(*each), each) for each in gains)
+            for (x, y), (step, gain) in ((place(*point), point) for point in gains)
         ),
         f'<text x="4" y="14">{most:.2f}: reward by step (line), gain on validation questions (dots)</text>',
         f'<text x="4" y="{_CURVE_HEIGHT - 8:g}">{least:.2f}</text>',

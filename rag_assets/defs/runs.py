@@ -132,18 +132,18 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
     command. Events are stored over connections that stay open.
     """
     folder = Path(os.environ["DAGSTER_HOME"])
-    stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
-    added: dict[str, object] = {}
-    if not _states(stated, "compute_logs"):
-        added["compute_logs"] = {
+    configuration = (folder / "dagster.yaml").read_text(encoding="utf-8")
+    additions: dict[str, object] = {}
+    if not _states(configuration, "compute_logs"):
+        additions["compute_logs"] = {
             "module": "dagster._core.storage.noop_compute_log_manager",
             "class": "NoOpComputeLogManager",
         }
-    if not _states(stated, *_STORAGES):
+    if not _states(configuration, *_STORAGES):
         place = {"base_dir": str(folder / "history" / "runs"), "run_id": run_id}
-        added["event_log_storage"] = {"module": __name__, "class": RunEventStorage.__name__, "config": place}
+        additions["event_log_storage"] = {"module": __name__, "class": RunEventStorage.__name__, "config": place}
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
-        file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
+        file.write(configuration + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in additions.items()))
         file.flush()
         with _instance_errors(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
@@ -164,13 +164,13 @@ def _instance_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except dg.DagsterError as error:
-        said = one_line(error, _SAID_CHARS)
+        message = one_line(error, _SAID_CHARS)
         raise StoreError(
-            f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? Correct or remove it: {said}"
+            f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? Correct or remove it: {message}"
         ) from error
     except (DatabaseError, sqlite3.DatabaseError) as error:
-        said = one_line(error, _SAID_CHARS)
-        raise StoreError(f"{folder}: the history of runs cannot be used; see `rag-assets verify`: {said}") from error
+        message = one_line(error, _SAID_CHARS)
+        raise StoreError(f"{folder}: the history of runs cannot be used; see `rag-assets verify`: {message}") from error
 
 
 def _report_steps(instance: dg.DagsterInstance, run_id: str, job: dg.JobDefinition, progress: RunProgress) -> None:
@@ -219,7 +219,7 @@ def _failure(result: dg.ExecuteInProcessResult) -> str:
 
 def _message(error: Any) -> str:
     """Of a chain of errors, what the first of ours says, which is meant for people; else what the last says."""
-    ours = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
     while error is not None and error.cls_name not in ours and error.cause is not None:
         error = error.cause
     return error.message.strip().removeprefix(f"{errors.__name__}.{error.cls_name}: ") if error else "failed"
@@ -275,7 +275,9 @@ class RunEventStorage(SqliteEventLogStorage):
                 connection.execute("BEGIN")
                 for statement in schema:
                     connection.execute(statement)
-                connection.executemany("INSERT INTO alembic_version VALUES (?)", [(each,) for each in revisions])
+                connection.executemany(
+                    "INSERT INTO alembic_version VALUES (?)", [(revision,) for revision in revisions]
+                )
 
     @contextmanager
     def _begin(self, shard: str) -> Iterator[Connection]:

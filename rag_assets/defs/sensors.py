@@ -61,8 +61,8 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
         if active_runs(context.instance, base):
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
         looked_at = (*changes.new, *changes.changed, *changes.touched)
-        seen = [f"{name} {listing.files[name].fingerprint}" for name in looked_at]
-        state = digest(*seen, "", *changes.gone, "", *changes.unfinished_shards)
+        fingerprints = [f"{name} {listing.files[name].fingerprint}" for name in looked_at]
+        state = digest(*fingerprints, "", *changes.gone, "", *changes.unfinished_shards)
         drop_old_runs(context.instance, base.settings.operation.kept_runs)  # here too: a run that fails drops none
         before = _last_attempt(context.cursor)
         attempt = before.attempt + 1 if before.state == state else 1

@@ -122,9 +122,9 @@ class UiGuard:
         cookie = connection.cookies.get(_cookie_name(scope), "")
         if hmac.compare_digest(cookie.encode("utf-8", "replace"), self._session.encode()):
             return None
-        kind, _, shown = connection.headers.get("authorization", "").partition(" ")
+        kind, _, credentials = connection.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            if self._is_token(scope, shown.strip()):
+            if self._is_token(scope, credentials.strip()):
                 return None
         elif scope["type"] == "http" and connection.headers.get("content-type") == "application/x-www-form-urlencoded":
             if self._is_token(scope, await self._token_of_form(receive)):
@@ -132,8 +132,8 @@ class UiGuard:
             return HTMLResponse(_LOGIN.replace("PROBLEM", "This is not the token."), 401)
         if "text/html" in connection.headers.get("accept", ""):
             return HTMLResponse(_LOGIN.replace("PROBLEM", ""), 401)
-        refused = "Send the header `Authorization: Bearer TOKEN`.\n"
-        return PlainTextResponse(refused, 401, {"WWW-Authenticate": 'Bearer realm="rag"'})
+        refusal = "Send the header `Authorization: Bearer TOKEN`.\n"
+        return PlainTextResponse(refusal, 401, {"WWW-Authenticate": 'Bearer realm="rag"'})
 
     async def _token_of_form(self, receive: Receive) -> str:
         if self._forms >= _FORMS:
@@ -149,8 +149,8 @@ class UiGuard:
             self._forms -= 1
         return parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0]
 
-    def _is_token(self, scope: Scope, shown: str) -> bool:
-        if self._token is not None and hmac.compare_digest(shown.encode("utf-8", "replace"), self._token):
+    def _is_token(self, scope: Scope, credentials: str) -> bool:
+        if self._token is not None and hmac.compare_digest(credentials.encode("utf-8", "replace"), self._token):
             return True
         self._wrong_tokens.check(scope["client"][0] if scope.get("client") else "")
         return False
@@ -188,7 +188,7 @@ def _is_simple_query(scope: Scope, headers: Headers) -> bool:
 
 
 def _secured(send: Send) -> Send:
-    async def secured(message: Message) -> None:
+    async def secure(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _SECURITY.items():
@@ -196,26 +196,26 @@ def _secured(send: Send) -> Send:
             headers.append("content-security-policy", "frame-ancestors 'self'; form-action 'self'")
         await send(message)
 
-    return secured
+    return secure
 
 
 def main() -> None:
     """Serve until SIGINT or SIGTERM on a socket that the parent process opened."""
-    opened = socket.socket(fileno=int(sys.argv[1]))
-    chosen = load_settings().serve
-    token = chosen.token.get_secret_value() if chosen.token else None
-    limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
-    loopback = is_loopback(opened.getsockname()[0])
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    settings = load_settings().serve
+    token = settings.token.get_secret_value() if settings.token else None
+    limits = ConnectionLimits(settings.connections, settings.header_bytes, settings.header_seconds)
+    loopback = is_loopback(listener.getsockname()[0])
     target = ModuleTarget(DEFINITIONS, None, None, None)
     with dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW)
         with WorkspaceProcessContext(instance, target, dg.__version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MILLISECONDS)
             config = uvicorn.Config(
-                UiGuard(app, token, chosen.hosts, loopback=loopback),
+                UiGuard(app, token, settings.hosts, loopback=loopback),
                 log_level="warning",
                 server_header=False,
-                forwarded_allow_ips=chosen.proxies,
+                forwarded_allow_ips=settings.proxies,
                 http=limited_protocol(limits),
                 h11_max_incomplete_event_size=limits.header_bytes,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
@@ -223,9 +223,9 @@ def main() -> None:
             # uvicorn raises a signal again when it is done, which would leave the code server behind
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: None)
-            opened.listen()  # who comes from now on waits
-            click.echo(f"Dagster UI: {address_of(opened)}")
-            uvicorn.Server(config).run(sockets=[opened])
+            listener.listen()  # who comes from now on waits
+            click.echo(f"Dagster UI: {address_of(listener)}")
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":
