@@ -287,14 +287,14 @@ class Contents:
         Raises:
             QueryError: The cursor is none, or no document has the folder or the format.
         """
-        listed = self._catalogue()
+        catalogue = self._catalogue()
         for name, value in (("folder", wanted.folder), ("format", wanted.format)):
-            if value and listed.num_rows:
-                check_known(name, [value], texts_of(listed[name]))
+            if value and catalogue.num_rows:
+                check_known(name, [value], texts_of(catalogue[name]))
         for condition in _conditions(wanted):
-            listed = listed.filter(condition)
+            catalogue = catalogue.filter(condition)
         costs = self._costs_by_document()
-        return cut(listed["document_id"], limit, cursor, lambda at: _entries(listed.take(at), costs))
+        return cut(catalogue["document_id"], limit, cursor, lambda at: _entries(catalogue.take(at), costs))
 
     def document(self, document_id: str) -> DocumentContents | None:
         """A document with its pages, failures, facets and costs; None where there is no such document."""
@@ -308,15 +308,15 @@ class Contents:
             **rows[0],
             failure_count=len(failures),
             failure_cause=failures[0]["cause"] if failures else None,
-            cost_usd=sum((each.cost_usd for each in costs), 0.0),
+            cost_usd=sum((cost.cost_usd for cost in costs), 0.0),
         )
         summaries = self._of(FILE_SUMMARIES, document_id, ("text",))
-        written = self._of(PAGE_SUMMARIES, document_id, ("page_number", "text"))
-        page_summaries = {row["page_number"]: row["text"] for row in written}
+        summary_rows = self._of(PAGE_SUMMARIES, document_id, ("page_number", "text"))
+        page_summaries = {row["page_number"]: row["text"] for row in summary_rows}
         columns = ("page_number", "page_id", "page_name", "kind", "hidden", "role", "length_chars")
         pages = self._of(PAGES, document_id, columns)
         facets = self._of(DOCUMENT_FACETS, document_id, ("facet", "value", "confidence", "evidence"))
-        indexed = [row["indexed"] for row in self._of(SYNTHETIC_QA, document_id, ("indexed",))]
+        index_flags = [row["indexed"] for row in self._of(SYNTHETIC_QA, document_id, ("indexed",))]
         return DocumentContents(
             entry=entry,
             summary=summaries[0]["text"] if summaries else None,
@@ -325,7 +325,7 @@ class Contents:
             facets=tuple(Facet(**row) for row in facets),
             costs=costs,
             chunk_count=len(self._of(CHUNKS, document_id, ("chunk_id",))),
-            question_count=sum(indexed),
+            question_count=sum(index_flags),
         )
 
     def page(
@@ -349,13 +349,13 @@ class Contents:
         blocks = self._of(BLOCKS, document_id, _BLOCK_COLUMNS, of_page)
         passages = self._of(CHUNKS, document_id, ("chunk_id", "block_indexes", "cell_range", "box"), of_page)
         summaries = self._of(PAGE_SUMMARIES, document_id, ("text",), of_page)
-        shown, complete = shown_blocks(blocks, row_limit, parse_area(focus))
+        page_blocks, complete = shown_blocks(blocks, row_limit, parse_area(focus))
         return PageContents(
             document_id=document_id,
             **documents[0],
             **pages[0],
             summary=summaries[0]["text"] if summaries else None,
-            blocks=shown,
+            blocks=page_blocks,
             passages=tuple(
                 PassagePlace(row["chunk_id"], tuple(row["block_indexes"]), row["cell_range"], as_box(row["box"]))
                 for row in passages
@@ -389,9 +389,9 @@ class Contents:
         else:  # all in the lake: the run that indexed the document has brought them there
             calls = self._lake.read(MODEL_CALLS, columns=columns, where=pc.field("document_id") == document_id)
         sums = [(name, "sum") for name in (*_INPUT_TOKENS, "output_tokens", "cost_usd")]
-        stored = pc.cast(calls["cache_hit"], pa.int64())
-        counted = calls.drop_columns("cache_hit").append_column("cache_hit", stored).group_by(["step", "model"])
-        found = [
+        cache_hits = pc.cast(calls["cache_hit"], pa.int64())
+        groups = calls.drop_columns("cache_hit").append_column("cache_hit", cache_hits).group_by(["step", "model"])
+        costs = [
             Cost(
                 step=row["step"],
                 model=row["model"],
@@ -401,28 +401,28 @@ class Contents:
                 output_tokens=row["output_tokens_sum"],
                 cost_usd=row["cost_usd_sum"],
             )
-            for row in counted.aggregate([*sums, ("cache_hit", "sum"), ([], "count_all")]).to_pylist()
+            for row in groups.aggregate([*sums, ("cache_hit", "sum"), ([], "count_all")]).to_pylist()
         ]
-        return tuple(sorted(found, key=lambda each: (-each.cost_usd, each.step, each.model)))
+        return tuple(sorted(costs, key=lambda cost: (-cost.cost_usd, cost.step, cost.model)))
 
     def health(self) -> Health:
         """The state of the version."""
-        listed = self._catalogue()
+        catalogue = self._catalogue()
         causes = self._stored.read(PARSE_FAILURES, ("cause",))["cause"]
         counts = self.snapshot.row_counts
         return Health(
             snapshot=self.snapshot.number,
             published_at=self.snapshot.published_at,
             embedder=self.snapshot.embedder,
-            document_count=listed.num_rows,
-            failed_count=_counted(listed["status"]).get("failed", 0),
+            document_count=catalogue.num_rows,
+            failed_count=_counts(catalogue["status"]).get("failed", 0),
             page_count=counts.get(PAGES.name, 0),
             chunk_count=counts.get(CHUNKS.name, 0),
-            documents_by_format=_counted(listed["format"]),
-            failures_by_cause=_counted(causes),
+            documents_by_format=_counts(catalogue["format"]),
+            failures_by_cause=_counts(causes),
             row_counts=dict(counts),
             graph=counts.get("entities", 0) > 0,
-            cost_usd=sum((each.cost_usd for each in self.costs()), 0.0),
+            cost_usd=sum((cost.cost_usd for cost in self.costs()), 0.0),
         )
 
     def _of(
@@ -439,35 +439,35 @@ class Contents:
         with self._lock:
             if self._ledger is None or self._ledger[0] != version:
                 calls = self._lake.read(MODEL_CALLS, columns=("document_id", "cost_usd"), versions=version)
-                summed = calls.group_by("document_id").aggregate([("cost_usd", "sum")]).to_pydict()
-                self._ledger = (version, dict(zip(summed["document_id"], summed["cost_usd_sum"], strict=True)))
+                totals = calls.group_by("document_id").aggregate([("cost_usd", "sum")]).to_pydict()
+                self._ledger = (version, dict(zip(totals["document_id"], totals["cost_usd_sum"], strict=True)))
             return self._ledger[1]
 
 
 def _read_catalogue(stored: StoredTables) -> pa.Table:
     """All documents by id, with their failures and what is looked for in them."""
     documents = stored.read(DOCUMENTS, _LISTED)
-    grouped = stored.read(PARSE_FAILURES, ("document_id", "cause")).group_by("document_id", use_threads=False)
-    failures = grouped.aggregate([("cause", "first"), ([], "count_all")])
+    failure_groups = stored.read(PARSE_FAILURES, ("document_id", "cause")).group_by("document_id", use_threads=False)
+    failures = failure_groups.aggregate([("cause", "first"), ([], "count_all")])
     failures = failures.rename_columns(["document_id", "failure_cause", "failure_count"])
-    joined = documents.join(failures, "document_id").sort_by("document_id")
-    searched = pc.binary_join_element_wise(joined["document_id"], joined["title"], "\n")
-    counts = pc.fill_null(joined["failure_count"], 0)
-    joined = joined.set_column(joined.column_names.index("failure_count"), "failure_count", counts)
-    return joined.append_column("searched", pc.utf8_lower(pc.utf8_normalize(searched, "NFKC")))
+    catalogue = documents.join(failures, "document_id").sort_by("document_id")
+    search_texts = pc.binary_join_element_wise(catalogue["document_id"], catalogue["title"], "\n")
+    counts = pc.fill_null(catalogue["failure_count"], 0)
+    catalogue = catalogue.set_column(catalogue.column_names.index("failure_count"), "failure_count", counts)
+    return catalogue.append_column("searched", pc.utf8_lower(pc.utf8_normalize(search_texts, "NFKC")))
 
 
-def _conditions(wanted: DocumentFilter) -> Iterable[pc.Expression]:
-    for word in unicodedata.normalize("NFKC", wanted.text).lower().split():
+def _conditions(document_filter: DocumentFilter) -> Iterable[pc.Expression]:
+    for word in unicodedata.normalize("NFKC", document_filter.text).lower().split():
         yield pc.match_substring(pc.field("searched"), word)
-    if wanted.folder:
-        folder = unicodedata.normalize("NFC", wanted.folder).rstrip("/")
+    if document_filter.folder:
+        folder = unicodedata.normalize("NFC", document_filter.folder).rstrip("/")
         inside = pc.starts_with(pc.field("folder"), f"{folder}/")
         yield (pc.field("folder") == folder) | inside
-    if wanted.format:
-        yield pc.field("format") == wanted.format.strip().lower()
-    if wanted.status:
-        yield pc.field("status") == wanted.status
+    if document_filter.format:
+        yield pc.field("format") == document_filter.format.strip().lower()
+    if document_filter.status:
+        yield pc.field("status") == document_filter.status
 
 
 def _entries(rows: pa.Table, costs: Mapping[str, float]) -> list[DocumentEntry]:
@@ -477,6 +477,6 @@ def _entries(rows: pa.Table, costs: Mapping[str, float]) -> list[DocumentEntry]:
     ]
 
 
-def _counted(values: pa.ChunkedArray) -> dict[str, int]:
-    counted = {each["values"]: each["counts"] for each in pc.value_counts(values).to_pylist()}
-    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+def _counts(values: pa.ChunkedArray) -> dict[str, int]:
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(values).to_pylist()}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

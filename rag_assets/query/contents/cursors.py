@@ -48,12 +48,12 @@ def cut(keys: pa.ChunkedArray, limit: int, cursor: str | None, show: Callable[[p
     """
     start = 0
     if cursor is not None:
-        last = _decoded(cursor, _KEY)
+        last = _decode(cursor, _KEY)
         start = int(pc.sum(pc.less_equal(keys, last)).as_py() or 0)
     stop = min(start + limit, len(keys))
     items = tuple(show(pa.array(range(start, stop), pa.int64())))
-    more = _encoded(keys[stop - 1].as_py(), _KEY) if start < stop < len(keys) else None
-    return Listed(items, len(keys), more)
+    next_cursor = _encode(keys[stop - 1].as_py(), _KEY) if start < stop < len(keys) else None
+    return Listed(items, len(keys), next_cursor)
 
 
 def cut_ranked(
@@ -66,7 +66,7 @@ def cut_ranked(
     """
     start = 0
     if cursor is not None:
-        text = _decoded(cursor, _PLACE)
+        text = _decode(cursor, _PLACE)
         if not (text.isascii() and text.isdigit() and len(text) < 12):
             raise QueryError(_NOT_GIVEN)
         start = int(text)
@@ -74,19 +74,19 @@ def cut_ranked(
     return Listed(
         tuple(show(ranked[start:stop])),
         len(ranked),
-        _encoded(str(stop), _PLACE) if start < stop < len(ranked) else None,
+        _encode(str(stop), _PLACE) if start < stop < len(ranked) else None,
     )
 
 
-def _encoded(text: str, kind: bytes) -> str:
+def _encode(text: str, kind: bytes) -> str:
     content = text.encode()
     return base64.urlsafe_b64encode(_check(content, kind) + content).decode().rstrip("=")
 
 
-def _decoded(cursor: str, kind: bytes) -> str:
+def _decode(cursor: str, kind: bytes) -> str:
     try:
-        held = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        check, content = held[:_CHECK_BYTES], held[_CHECK_BYTES:]
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        check, content = data[:_CHECK_BYTES], data[_CHECK_BYTES:]
         if check == _check(content, kind):
             return content.decode()
     except (ValueError, binascii.Error) as error:

@@ -245,16 +245,16 @@ class GraphContents:
     ) -> Listed[EntityEntry]:
         """Entities of a type whose names hold a text: those it names, then those it begins, then others; by rank."""
         table = self._entities()
-        chosen = np.ones(table.num_rows, dtype=bool)
+        mask = np.ones(table.num_rows, dtype=bool)
         if entity_type:
-            chosen &= pc.equal(table["type"], entity_type).to_numpy()
+            mask &= pc.equal(table["type"], entity_type).to_numpy()
         if text.strip():
-            folded = fold_name(text) or text.strip().casefold()
-            classes = _name_classes(table["names"], folded)
-            rows = np.flatnonzero(chosen & (classes < 3))
+            folded_text = fold_name(text) or text.strip().casefold()
+            classes = _name_classes(table["names"], folded_text)
+            rows = np.flatnonzero(mask & (classes < 3))
             rows = rows[np.argsort(classes[rows], kind="stable")]
         else:
-            rows = np.flatnonzero(chosen)
+            rows = np.flatnonzero(mask)
         return cut_ranked(
             rows.tolist(), limit, cursor, lambda at: _entity_entries(table.take(pa.array(at, pa.int64())))
         )
@@ -262,21 +262,23 @@ class GraphContents:
     def entity(self, entity_id: str) -> EntityContents | None:
         """An entity; None where there is no such entity."""
         columns = ("entity_id", "name_key", "aliases", "description")
-        found = self._rows(ENTITIES, columns, pc.field("entity_id") == entity_id)
-        if not found:
+        rows = self._rows(ENTITIES, columns, pc.field("entity_id") == entity_id)
+        if not rows:
             return None
-        pages = self._naming_pages(found[0]["name_key"])
-        holding = self._rows(COMMUNITY_MEMBERS, ("community_id",), pc.field("entity_id") == entity_id)
+        pages = self._naming_pages(rows[0]["name_key"])
+        membership_rows = self._rows(COMMUNITY_MEMBERS, ("community_id",), pc.field("entity_id") == entity_id)
         communities = self._communities()
-        held = [communities[row["community_id"]] for row in holding if row["community_id"] in communities]
+        own_communities = [
+            communities[row["community_id"]] for row in membership_rows if row["community_id"] in communities
+        ]
         return EntityContents(
             entry=self._entries_of([entity_id])[entity_id],
-            aliases=tuple(found[0]["aliases"]),
-            description=found[0]["description"],
+            aliases=tuple(rows[0]["aliases"]),
+            description=rows[0]["description"],
             relationships=self._relationships(entity_id),
             pages=tuple(pages[:_SHOWN_PAGES]),
             page_count=len(pages),
-            communities=tuple(sorted(held, key=lambda each: each.level)),
+            communities=tuple(sorted(own_communities, key=lambda community: community.level)),
         )
 
     def communities(
@@ -287,12 +289,12 @@ class GraphContents:
         cursor: str | None = None,
     ) -> Listed[CommunityEntry]:
         """Communities of a level, or those that a community is split into, by level, the largest first."""
-        chosen = [
+        entries = [
             entry
             for entry in self._communities().values()
             if level in {None, entry.level} and parent_id in {None, entry.parent_id}
         ]
-        return cut_ranked(range(len(chosen)), limit, cursor, lambda at: [chosen[place] for place in at])
+        return cut_ranked(range(len(entries)), limit, cursor, lambda at: [entries[place] for place in at])
 
     def levels(self) -> dict[int, int]:
         """Number of communities of each level."""
@@ -306,14 +308,14 @@ class GraphContents:
         entry = communities.get(community_id)
         if entry is None:
             return None
-        listed = self._rows(COMMUNITY_MEMBERS, ("entity_id",), pc.field("community_id") == community_id)
-        known = self._entries_of([row["entity_id"] for row in listed])
-        members = sorted(known.values(), key=lambda each: (-each.rank, each.entity_id))[:member_limit]
+        member_rows = self._rows(COMMUNITY_MEMBERS, ("entity_id",), pc.field("community_id") == community_id)
+        entries = self._entries_of([row["entity_id"] for row in member_rows])
+        members = sorted(entries.values(), key=lambda entry: (-entry.rank, entry.entity_id))[:member_limit]
         return CommunityContents(
             entry=entry,
-            parts=tuple(each for each in communities.values() if each.parent_id == community_id),
+            parts=tuple(part for part in communities.values() if part.parent_id == community_id),
             members=tuple(members),
-            edges=self._edges([each.entity_id for each in members], edge_limit),
+            edges=self._edges([member.entity_id for member in members], edge_limit),
             report=self.report(community_id),
         )
 
@@ -324,7 +326,7 @@ class GraphContents:
         where = None if level is None else pc.field("level") == level
         rows = self._rows(COMMUNITY_REPORTS, tuple(ReportEntry.__dataclass_fields__), where)
         rows.sort(key=lambda row: (-row["rating"], row["level"], row["community_id"]))
-        return cut_ranked(range(len(rows)), limit, cursor, lambda at: [ReportEntry(**rows[each]) for each in at])
+        return cut_ranked(range(len(rows)), limit, cursor, lambda at: [ReportEntry(**rows[place]) for place in at])
 
     def report(self, community_id: str) -> ReportContents | None:
         """The report on a community; None where there is none."""
@@ -352,25 +354,25 @@ class GraphContents:
 
     def _entries_of(self, ids: Sequence[str]) -> dict[str, EntityEntry]:
         table = self._entities()
-        chosen = table.filter(pc.is_in(table["entity_id"], pa.array(ids, pa.string())))
-        return {each.entity_id: each for each in _entity_entries(chosen)}
+        chosen_rows = table.filter(pc.is_in(table["entity_id"], pa.array(ids, pa.string())))
+        return {entry.entity_id: entry for entry in _entity_entries(chosen_rows)}
 
     def _relationships(self, entity_id: str) -> tuple[Related, ...]:
         columns = ("source_id", "target_id", "number", "description", "weight", "mention_count")
         where = (pc.field("source_id") == entity_id) | (pc.field("target_id") == entity_id)
         rows = sorted(self._rows(RELATIONSHIPS, columns, where), key=lambda row: (-row["weight"], row["number"]))
-        others = [(row["target_id"] if row["source_id"] == entity_id else row["source_id"], row) for row in rows]
-        shown = others[:_SHOWN_RELATIONSHIPS]
-        known = self._entries_of([other for other, _ in shown])
+        neighbours = [(row["target_id"] if row["source_id"] == entity_id else row["source_id"], row) for row in rows]
+        shown_neighbours = neighbours[:_SHOWN_RELATIONSHIPS]
+        entries = self._entries_of([neighbour_id for neighbour_id, _ in shown_neighbours])
         return tuple(
-            Related(known[other], row["number"], row["description"], row["weight"], row["mention_count"])
-            for other, row in shown
-            if other in known
+            Related(entries[neighbour_id], row["number"], row["description"], row["weight"], row["mention_count"])
+            for neighbour_id, row in shown_neighbours
+            if neighbour_id in entries
         )
 
     def _naming_pages(self, name_key: str) -> list[NamingPage]:
-        merged = self._rows(ENTITY_MERGES, ("name_key",), pc.field("merged_into") == name_key)
-        names = pa.array([name_key, *(row["name_key"] for row in merged)], pa.string())
+        merge_rows = self._rows(ENTITY_MERGES, ("name_key",), pc.field("merged_into") == name_key)
+        names = pa.array([name_key, *(row["name_key"] for row in merge_rows)], pa.string())
         where = pc.field("name_key").isin(names)
         counts: dict[tuple[str, int], tuple[int, str | None]] = {}
         for row in self._rows(ENTITY_MENTIONS, ("document_id", "page_number", "chunk_id"), where):
@@ -378,11 +380,11 @@ class GraphContents:
             count, chunk_id = counts.get(page, (0, None))
             counts[page] = (count + 1, chunk_id or row["chunk_id"])
         pages = [NamingPage(*page, *rest) for page, rest in counts.items()]
-        return sorted(pages, key=lambda each: (-each.mention_count, each.document_id, each.page_number))
+        return sorted(pages, key=lambda page: (-page.mention_count, page.document_id, page.page_number))
 
     def _edges(self, ids: Sequence[str], limit: int) -> tuple[Edge, ...]:
-        listed = pa.array(ids, pa.string())
-        where = pc.field("source_id").isin(listed) & pc.field("target_id").isin(listed)
+        id_array = pa.array(ids, pa.string())
+        where = pc.field("source_id").isin(id_array) & pc.field("target_id").isin(id_array)
         rows = self._rows(RELATIONSHIPS, tuple(Edge.__dataclass_fields__), where)
         rows.sort(key=lambda row: (-row["weight"], row["source_id"], row["target_id"]))
         return tuple(Edge(**row) for row in rows[:limit])
@@ -401,9 +403,9 @@ def _read_entities(stored: StoredTables) -> pa.Table:
     return table.drop_columns(["name_key", "aliases"]).append_column("names", pa.array(names, pa.string()))
 
 
-def _name_classes(names: pa.ChunkedArray, folded: str) -> np.ndarray[Any, np.dtype[np.int8]]:
+def _name_classes(names: pa.ChunkedArray, folded_text: str) -> np.ndarray[Any, np.dtype[np.int8]]:
     """For each entity: 0 where a name is the text, 1 where one begins with it, 2 where one holds it, else 3."""
     classes = np.full(len(names), 3, dtype=np.int8)
-    for value, pattern in ((2, folded), (1, f"\n{folded}"), (0, f"\n{folded}\n")):
+    for value, pattern in ((2, folded_text), (1, f"\n{folded_text}"), (0, f"\n{folded_text}\n")):
         classes[pc.match_substring(names, pattern).to_numpy(zero_copy_only=False).astype(bool)] = value
     return classes

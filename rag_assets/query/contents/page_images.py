@@ -51,10 +51,10 @@ class PageImages:
         if path is None or sha256 is None:
             return None
         try:
-            found = os.stat(path)  # noqa: PTH116
+            file_stat = os.stat(path)  # noqa: PTH116
         except OSError:
             return None
-        key = (sha256, found.st_mtime_ns, found.st_size, page_number, width)
+        key = (sha256, file_stat.st_mtime_ns, file_stat.st_size, page_number, width)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -100,8 +100,8 @@ class _Documents:
         """The file, if it still holds what was indexed; else None."""
         import pypdfium2
 
-        found = path.stat()
-        key = (str(path), sha256, found.st_mtime_ns, found.st_size)
+        file_stat = path.stat()
+        key = (str(path), sha256, file_stat.st_mtime_ns, file_stat.st_size)
         if self._key == key:
             return self._document
         if self._document is not None:
@@ -150,10 +150,10 @@ def main(descriptor: int, lifeline: int) -> None:
     limit_memory(_MEMORY_BYTES)
 
     def handle(request: bytes) -> bytes:
-        asked = json.loads(request)
+        page_request = json.loads(request)
         try:
-            document = documents.of(Path(asked["path"]), asked["sha256"])
-            return (document and draw(document, asked["page_number"], asked["width"])) or b""
+            document = documents.of(Path(page_request["path"]), page_request["sha256"])
+            return (document and draw(document, page_request["page_number"], page_request["width"])) or b""
         except (OSError, pypdfium2.PdfiumError, ValueError):
             return b""
 

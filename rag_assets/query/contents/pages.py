@@ -164,16 +164,16 @@ def shown_blocks(
     """
     rows_left, cells_left, complete, blocks = row_limit, {False: cell_limit, True: cell_limit}, True, []
     for row in rows:
-        listed = row["rows"] or []
+        table_rows = row["rows"] or []
         area = parse_area(row["cell_range"])
-        focused = focus is not None and (area is None or area.meets(focus))
-        room = cells_left[focused] // max(_column_count(listed), 1)  # in rows
-        headers = min(row["header_row_count"], len(listed))
+        is_in_focus = focus is not None and (area is None or area.meets(focus))
+        room = cells_left[is_in_focus] // max(_column_count(table_rows), 1)  # in rows
+        headers = min(row["header_row_count"], len(table_rows))
         given_headers = min(headers, room)
-        start, stop = _window(listed, headers, max(rows_left, 0), focus, room - given_headers)
-        complete = complete and (given_headers, stop - start) == (headers, len(listed) - headers)
+        start, stop = _window(table_rows, headers, max(rows_left, 0), focus, room - given_headers)
+        complete = complete and (given_headers, stop - start) == (headers, len(table_rows) - headers)
         rows_left -= stop - start
-        cells_left[focused] -= (given_headers + stop - start) * _column_count(listed)
+        cells_left[is_in_focus] -= (given_headers + stop - start) * _column_count(table_rows)
         blocks.append(_block(row, [*range(given_headers), *range(start, stop)]))
     return tuple(blocks), complete
 
@@ -186,11 +186,11 @@ def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = _PART_C
         cell_limit: Cells of a part, about.
     """
     for row in rows:
-        listed = row["rows"] or []
-        headers = min(row["header_row_count"], len(listed))
-        step = max(1, headers, cell_limit // max(_column_count(listed), 1))
-        for start in range(headers, max(len(listed), headers + 1), step):
-            yield _block(row, [*range(headers), *range(start, min(start + step, len(listed)))])
+        table_rows = row["rows"] or []
+        headers = min(row["header_row_count"], len(table_rows))
+        step = max(1, headers, cell_limit // max(_column_count(table_rows), 1))
+        for start in range(headers, max(len(table_rows), headers + 1), step):
+            yield _block(row, [*range(headers), *range(start, min(start + step, len(table_rows)))])
 
 
 def as_box(value: Sequence[float] | None) -> tuple[float, ...] | None:
@@ -206,39 +206,43 @@ def _window(
     start, limit = headers, min(limit, room)
     if count - headers > limit and focus is not None:
         areas = (parse_area(row["cell_range"]) for row in rows)
-        meeting = [place for place, area in enumerate(areas) if place >= headers and area and area.meets(focus)]
-        if meeting:
-            limit = max(limit, min(len(meeting) + 2, 200, room))
-            start = min(max(headers, meeting[0] - (limit > 1)), max(headers, count - limit))
+        focus_places = [place for place, area in enumerate(areas) if place >= headers and area and area.meets(focus)]
+        if focus_places:
+            limit = max(limit, min(len(focus_places) + 2, 200, room))
+            start = min(max(headers, focus_places[0] - (limit > 1)), max(headers, count - limit))
     return start, min(start + limit, count)
 
 
 def _block(row: Mapping[str, Any], places: Sequence[int]) -> PageBlock:
-    listed = row["rows"] or []
-    given = [listed[place] for place in places]
-    headers = min(row["header_row_count"], len(listed))
+    table_rows = row["rows"] or []
+    given_rows = [table_rows[place] for place in places]
+    headers = min(row["header_row_count"], len(table_rows))
     given_headers = sum(place < headers for place in places)
-    cells = spanning_cells([each["cells"] for each in given], given_headers, [each["cell_range"] for each in given])
+    cells = spanning_cells(
+        [table_row["cells"] for table_row in given_rows],
+        given_headers,
+        [table_row["cell_range"] for table_row in given_rows],
+    )
     return PageBlock(
         block_id=row["block_id"],
         block_index=row["block_index"],
         kind=row["kind"],
-        text="" if listed else row["text"],
+        text="" if table_rows else row["text"],
         section=tuple(row["section"] or ()),
         cell_range=row["cell_range"],
         box=as_box(row["box"]),
         header_row_count=headers,
-        column_count=_column_count(listed),
-        row_count=len(listed),
+        column_count=_column_count(table_rows),
+        row_count=len(table_rows),
         rows=tuple(
-            Row(place, place < headers, shown, each["cell_range"], as_box(each["box"]))
-            for place, each, shown in zip(places, given, cells, strict=True)
+            Row(place, place < headers, row_cells, table_row["cell_range"], as_box(table_row["box"]))
+            for place, table_row, row_cells in zip(places, given_rows, cells, strict=True)
         ),
     )
 
 
 def _column_count(rows: Sequence[Mapping[str, Any]]) -> int:
-    return max((len(each["cells"]) for each in rows), default=0)
+    return max((len(row["cells"]) for row in rows), default=0)
 
 
 def spanning_cells(
@@ -258,30 +262,30 @@ def spanning_cells(
     Returns:
         For each row, its cells from left to right.
     """
-    areas = [parse_area(each) for each in cell_ranges]
+    areas = [parse_area(cell_range) for cell_range in cell_ranges]
     # leading columns in which a row agrees with the one above
     alike = [0, *(sum(takewhile(bool, map(eq, above, below))) for above, below in pairwise(rows))]
-    taken: set[tuple[int, int]] = set()
-    shown: list[tuple[Cell, ...]] = []
+    taken_places: set[tuple[int, int]] = set()
+    shown_rows: list[tuple[Cell, ...]] = []
     for top, texts in enumerate(rows):
-        found = []
+        row_cells = []
         for left, text in enumerate(texts):
-            if (top, left) in taken:
+            if (top, left) in taken_places:
                 continue
-            width = _width(texts, top, left, taken, header=top < header_count)
+            width = _width(texts, top, left, taken_places, header=top < header_count)
             height = _height(rows, alike, top, left, width, header_count)
             if (width, height) != (1, 1):
-                taken |= {(top + down, left + right) for down in range(height) for right in range(width)}
-            found.append(Cell(text, left, width, height, _covered(areas, rows, top, left, width, height)))
-        shown.append(tuple(found))
-    return shown
+                taken_places |= {(top + down, left + right) for down in range(height) for right in range(width)}
+            row_cells.append(Cell(text, left, width, height, _covered_area(areas, rows, top, left, width, height)))
+        shown_rows.append(tuple(row_cells))
+    return shown_rows
 
 
-def _width(texts: Sequence[str], top: int, left: int, taken: Container[tuple[int, int]], *, header: bool) -> int:
+def _width(texts: Sequence[str], top: int, left: int, taken_places: Container[tuple[int, int]], *, header: bool) -> int:
     if not _is_one(texts[left], header=header):
         return 1
     end = left + 1
-    while end < len(texts) and texts[end] == texts[left] and (top, end) not in taken:
+    while end < len(texts) and texts[end] == texts[left] and (top, end) not in taken_places:
         end += 1
     return end - left
 
@@ -315,7 +319,7 @@ def _is_one(text: str, *, header: bool) -> bool:
     return len(text.strip()) >= _WORDS and any(character.isalpha() for character in text)
 
 
-def _covered(
+def _covered_area(
     areas: Sequence[Area | None], rows: Sequence[Sequence[str]], top: int, left: int, width: int, height: int
 ) -> str | None:
     """Cells of the sheet under a cell, where the rows have a column for each cell of their area."""
