@@ -118,19 +118,19 @@ def choose_mode(
     """
     began = time.perf_counter()
     follows = bool(parameters.history) and refers_back(query)
-    resolved = with_history(query, parameters.history) if follows else query
+    resolved_query = with_history(query, parameters.history) if follows else query
     rule, mode, left_out = "any other", WEIGHTED_MODE, []
-    if is_on_the_whole(unicodedata.normalize("NFKC", resolved[:_READ_CHARS])):
+    if is_on_the_whole(unicodedata.normalize("NFKC", resolved_query[:_READ_CHARS])):
         reports = indexes.reports
-        lacking = None
+        reason = None
         if not (reports and reports.row_count and indexes.report_tree and indexes.graphs):
-            lacking = f"there are no community reports: {HOW_TO_INDEX}"
+            reason = f"there are no community reports: {HOW_TO_INDEX}"
         elif lacks_writer:
-            lacking = "answers from community reports need a language model"
-        if lacking is None:
+            reason = "answers from community reports need a language model"
+        if reason is None:
             rule, mode = "the whole", GRAPH_GLOBAL_MODE
         else:
-            left_out = [f"the whole: {GRAPH_GLOBAL_MODE} is left out: {lacking}"]
+            left_out = [f"the whole: {GRAPH_GLOBAL_MODE} is left out: {reason}"]
     mode = f"{REWRITE_MODE}+{mode}" if follows else mode
     trace.add("choose", began, 1, texts=(f"rule: {'follow-up, ' * follows}{rule}", f"mode: {mode}", *left_out))
     return replace(parameters, mode=mode)
@@ -139,10 +139,10 @@ def choose_mode(
 def is_on_the_whole(question: str) -> bool:
     """Whether a question is about documents as a whole."""
     text = unicodedata.normalize("NFKC", question[:_READ_CHARS])
-    unquoted = _QUOTES.sub("「」", text)
-    if _OF_A_NAME.search(unquoted) and not _FACT_ASKED.search(unquoted):
+    unquoted_text = _QUOTES.sub("「」", text)
+    if _OF_A_NAME.search(unquoted_text) and not _FACT_ASKED.search(unquoted_text):
         return True
     if _MAIN_THEMES.search(text) or _ABOUT_THE_WHOLE.search(text):
         return True
-    everything = _ALL_DOCUMENTS.search(text) and _SURVEY.search(text)
-    return bool(everything or (_MANY_DOCUMENTS.search(text) and _SURVEYED.search(text)))
+    survey = _ALL_DOCUMENTS.search(text) and _SURVEY.search(text)
+    return bool(survey or (_MANY_DOCUMENTS.search(text) and _SURVEYED.search(text)))

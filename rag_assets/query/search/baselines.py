@@ -43,8 +43,10 @@ def search_summaries(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
     chunks = indexes.chunks
     where = both(sql_in(column, places), request.filters.to_sql(chunks.columns))
     first: dict[str, Candidate] = {}
-    for each in sorted(chunks.listed(where, trace) if places else (), key=lambda each: (len(each.key), each.key)):
-        first.setdefault(str(getattr(each, column)), each)
+    for candidate in sorted(
+        chunks.listed(where, trace) if places else (), key=lambda candidate: (len(candidate.key), candidate.key)
+    ):
+        first.setdefault(str(getattr(candidate, column)), candidate)
     return [replace(first[place], score=score) for place, score in ranked(places) if place in first]
 
 
@@ -62,11 +64,11 @@ def search_questions(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
     if questions is None or questions.row_count == 0:
         raise QueryError("mode questions needs questions, and none are indexed")
     where = " AND ".join(filter(None, (request.filters.to_sql(questions.columns), within(request.selections)))) or None
-    found = questions.nearest(request.embedding, where, max(QUESTIONS, request.depth), trace)
-    (scores,), told = passages_of((SubQuery(request.text, request.embedding),), questions, [found])
-    passages = chunks.having(sorted(told), request.filters.to_sql(chunks.columns), trace)
+    candidates = questions.nearest(request.embedding, where, max(QUESTIONS, request.depth), trace)
+    (scores,), found_questions = passages_of((SubQuery(request.text, request.embedding),), questions, [candidates])
+    passages = chunks.having(sorted(found_questions), request.filters.to_sql(chunks.columns), trace)
     return [
-        replace(passages[key], score=score, questions=tuple(told[key][:SHOWN_QUESTIONS]))
+        replace(passages[key], score=score, questions=tuple(found_questions[key][:SHOWN_QUESTIONS]))
         for key, score in ranked(scores)
         if key in passages
     ]
@@ -88,30 +90,30 @@ class AugmentedSearch:
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages by their best score for any sub-query, each with all questions by which it was found."""
         if self._searches is None:
-            planned = self.plan(request.text, request.embedding, request.filters, trace)
-            self._searches = [(each, self.retriever()) for each in planned]
+            sub_queries = self.plan(request.text, request.embedding, request.filters, trace)
+            self._searches = [(sub_query, self.retriever()) for sub_query in sub_queries]
 
         def search(sub_query: SubQuery, retriever: Mode, own: TraceRecorder) -> list[Candidate]:
             began = time.perf_counter()
-            asked = replace(
+            sub_request = replace(
                 request, text=sub_query.text, vector=sub_query.vector, selections=sub_query.selections, show_all=False
             )
-            found = retriever(asked, indexes, own)[: request.depth]
-            own.add("sub_query", began, len(found), texts=(sub_query.text,))
-            return found
+            candidates = retriever(sub_request, indexes, own)[: request.depth]
+            own.add("sub_query", began, len(candidates), texts=(sub_query.text,))
+            return candidates
 
-        lists = at_once([partial(search, *each) for each in self._searches], trace)
+        lists = at_once([partial(search, *arguments) for arguments in self._searches], trace)
         began = time.perf_counter()
         best: dict[str, Candidate] = {}
-        for each in chain.from_iterable(lists):
-            before = best.setdefault(each.key, each)
-            best[each.key] = replace(
-                before, score=max(before.score, each.score), questions=_joined(before.questions, each.questions)
+        for candidate in chain.from_iterable(lists):
+            before = best.setdefault(candidate.key, candidate)
+            best[candidate.key] = replace(
+                before, score=max(before.score, candidate.score), questions=_join(before.questions, candidate.questions)
             )
-        merged = best_first(best.values())
-        own = [{each.key: each.score for each in found} for found in lists]
-        trace.add("fuse", began, len(merged), scores=scored(merged, own))
-        return merged
+        merged_candidates = best_first(best.values())
+        own = [{candidate.key: candidate.score for candidate in candidates} for candidates in lists]
+        trace.add("fuse", began, len(merged_candidates), scores=scored(merged_candidates, own))
+        return merged_candidates
 
 
 def _nearest_summaries(
@@ -122,18 +124,18 @@ def _nearest_summaries(
     if summaries is None or summaries.row_count == 0:
         raise QueryError("modes summary and summary_text need summaries, and none are indexed")
     where = both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
-    found = summaries.nearest(request.embedding, where, count, trace)
-    return {str(getattr(each, _place_column(request))): each.score for each in found}
+    candidates = summaries.nearest(request.embedding, where, count, trace)
+    return {str(getattr(candidate, _place_column(request))): candidate.score for candidate in candidates}
 
 
 def _place_column(request: RetrievalRequest) -> str:
     return "document_id" if request.summaries is SummaryFormat.FILE else "page_id"
 
 
-def _joined(first: Sequence[FoundQuestion], second: Sequence[FoundQuestion]) -> tuple[FoundQuestion, ...]:
+def _join(first: Sequence[FoundQuestion], second: Sequence[FoundQuestion]) -> tuple[FoundQuestion, ...]:
     """Questions of both, each once with the sub-queries of both."""
-    joined = {each.qa_id: each for each in first}
-    for each in second:
-        before = joined.setdefault(each.qa_id, each)
-        joined[each.qa_id] = replace(before, asked=tuple(dict.fromkeys((*before.asked, *each.asked))))
-    return tuple(joined.values())[:SHOWN_QUESTIONS]
+    questions = {question.qa_id: question for question in first}
+    for question in second:
+        before = questions.setdefault(question.qa_id, question)
+        questions[question.qa_id] = replace(before, asked=tuple(dict.fromkeys((*before.asked, *question.asked))))
+    return tuple(questions.values())[:SHOWN_QUESTIONS]

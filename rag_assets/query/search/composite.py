@@ -72,8 +72,8 @@ def parts_of(question: str) -> tuple[Ask, ...]:
                 start, end = pair.span()
                 names = pair.group("first", "second")
                 return tuple(Ask(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
-    clauses = [each.strip() for each in _CLAUSE_END.split(question) if content_words(keywords(each))]
+    clauses = [clause.strip() for clause in _CLAUSE_END.split(question) if content_words(keywords(clause))]
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()
     context = keywords(clauses[0])
-    return (Ask(clauses[0]), *(Ask(each, context) for each in clauses[1:_MOST]))
+    return (Ask(clauses[0]), *(Ask(clause, context) for clause in clauses[1:_MOST]))

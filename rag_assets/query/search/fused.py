@@ -40,28 +40,37 @@ class FusedSearch:
         In the trace, the steps of each mode stand before a step `part` that names it.
         """
         depth = max(CANDIDATES, request.depth)
-        asked = replace(request, depth=depth, show_all=False)
+        part_request = replace(request, depth=depth, show_all=False)
 
         def search(name: str, own: TraceRecorder) -> list[Candidate]:
             began = time.perf_counter()
-            found = self.parts[name](asked, indexes, own)[:depth]
-            own.add("part", began, len(found), scores=scored(found), texts=(name,))
-            return found
+            candidates = self.parts[name](part_request, indexes, own)[:depth]
+            own.add("part", began, len(candidates), scores=scored(candidates), texts=(name,))
+            return candidates
 
         results = at_once([partial(search, name) for name in self.parts], trace)
         began = time.perf_counter()
-        lists = [grouped(found, self.granularity) for found in results]
-        rankings = [{target(each, self.granularity): each.score for each in found} for found in lists]
+        lists = [grouped(candidates, self.granularity) for candidates in results]
+        rankings = [
+            {target(candidate, self.granularity): candidate.score for candidate in candidates} for candidates in lists
+        ]
         scores = reciprocal_rank(rankings)
-        fused: dict[str, Candidate] = {}
-        for candidate in (each for found in lists for each in found):
+        fused_candidates: dict[str, Candidate] = {}
+        for candidate in (candidate for candidates in lists for candidate in candidates):
             result = target(candidate, self.granularity)
-            known = fused.setdefault(result, replace(candidate, score=scores[result]))
-            if candidate.questions and not known.questions:
-                fused[result] = replace(known, questions=candidate.questions)
-        best = best_first(fused.values())
-        shown = {candidate.key for candidate in best}
-        others = {each.key: replace(each, score=0.0) for found in results for each in found if each.key not in shown}
-        by_passage = [{fused[result].key: score for result, score in ranking.items()} for ranking in rankings]
+            first_candidate = fused_candidates.setdefault(result, replace(candidate, score=scores[result]))
+            if candidate.questions and not first_candidate.questions:
+                fused_candidates[result] = replace(first_candidate, questions=candidate.questions)
+        best = best_first(fused_candidates.values())
+        shown_keys = {candidate.key for candidate in best}
+        other_candidates = {
+            candidate.key: replace(candidate, score=0.0)
+            for candidates in results
+            for candidate in candidates
+            if candidate.key not in shown_keys
+        }
+        by_passage = [
+            {fused_candidates[result].key: score for result, score in ranking.items()} for ranking in rankings
+        ]
         trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self.parts))
-        return [*best, *(others[key] for key in sorted(others))]
+        return [*best, *(other_candidates[key] for key in sorted(other_candidates))]

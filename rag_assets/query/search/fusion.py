@@ -34,11 +34,11 @@ def min_max(scores: Ranking[Id]) -> dict[Id, float]:
 
 def comb_sum(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
     """Sum of the scores; a ranking that does not hold an id adds nothing. Scale scores before (`min_max`)."""
-    fused: dict[Id, float] = {}
+    scores: dict[Id, float] = {}
     for ranking in rankings:
         for key, score in ranking.items():
-            fused[key] = fused.get(key, 0.0) + score
-    return fused
+            scores[key] = scores.get(key, 0.0) + score
+    return scores
 
 
 def comb_mnz(rankings: Sequence[Ranking[Id]], held: Sequence[Collection[Id]] | None = None) -> dict[Id, float]:
@@ -49,7 +49,7 @@ def comb_mnz(rankings: Sequence[Ranking[Id]], held: Sequence[Collection[Id]] | N
         held: The ids that count as held by each, where rankings also score ids that they did not find; else their ids.
     """
     lists = rankings if held is None else held
-    return {key: score * sum(key in each for each in lists) for key, score in comb_sum(rankings).items()}
+    return {key: score * sum(key in keys for keys in lists) for key, score in comb_sum(rankings).items()}
 
 
 def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
@@ -59,21 +59,21 @@ def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
     """
     candidates = set().union(*rankings) if rankings else set()
     count = len(candidates)
-    fused: dict[Id, float] = dict.fromkeys(candidates, 0.0)
+    scores: dict[Id, float] = dict.fromkeys(candidates, 0.0)
     for ranking in rankings:
-        ordered = ranked(ranking)
-        for rank, (key, _) in enumerate(ordered, start=1):
-            fused[key] += count - rank
+        ordered_pairs = ranked(ranking)
+        for rank, (key, _) in enumerate(ordered_pairs, start=1):
+            scores[key] += count - rank
         absent = candidates.difference(ranking)
         for key in absent:
-            fused[key] += (len(absent) - 1) / 2
-    return fused
+            scores[key] += (len(absent) - 1) / 2
+    return scores
 
 
 def reciprocal_rank(rankings: Sequence[Ranking[Id]], k: float = RRF_K) -> dict[Id, float]:
     """RRF: sum of 1 / (k + rank), ranks from 1; `k`, 60 in the paper, levels the first ranks."""
-    fused: dict[Id, float] = {}
+    scores: dict[Id, float] = {}
     for ranking in rankings:
         for rank, (key, _) in enumerate(ranked(ranking), start=1):
-            fused[key] = fused.get(key, 0.0) + 1 / (k + rank)
-    return fused
+            scores[key] = scores.get(key, 0.0) + 1 / (k + rank)
+    return scores

@@ -69,7 +69,7 @@ class Walk:
 
     def nearest_entities(self, count: int) -> list[int]:
         """Positions of the entities that walks reach most often, seeds included; equal ones by position."""
-        return [int(position) for position in _most(self.entities)[:count]]
+        return [int(position) for position in _best_places(self.entities)[:count]]
 
 
 def walk_worth(query: str, graph: PassageGraph) -> float:
@@ -80,11 +80,11 @@ def walk_worth(query: str, graph: PassageGraph) -> float:
     entities, something where few name half of them, else nothing.
     """
     text = unicodedata.normalize("NFKC", query[:_QUERY_CHARS])
-    named = named_entities(graph, text)
+    entities = named_entities(graph, text)
     relation = _RELATION.search(_FIRST_QUESTION_WORD.sub("", text))
-    if not named or (len(named) == 1 and relation is None and _JOINED.search(text) is None):
+    if not entities or (len(entities) == 1 and relation is None and _JOINED.search(text) is None):
         return 0.0
-    share = float(np.mean(graph.passage_counts[named] <= _FEW_PASSAGES))
+    share = float(np.mean(graph.passage_counts[entities] <= _FEW_PASSAGES))
     return next((worth for least, worth in _WORTH if share >= least), 0.0)
 
 
@@ -107,32 +107,32 @@ def ranked_passages(
     Those of which a row is known, one that the filters let pass, are not looked up.
     """
     began = time.perf_counter()
-    order = _most(scores)
+    order = _best_places(scores)
     where = request.filters.to_sql(indexes.chunks.columns)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     start, size = 0, max(2 * request.depth, _LOOKED_UP)
-    while start < len(order) and len(found) < request.depth:
-        reached = {graph.chunk_ids[place]: float(scores[place]) for place in order[start : start + size]}
-        rows = _rows([*reached], known or {}, indexes.chunks, where, trace)
-        found += [row.with_score(reached[row.key]) for row in rows]
+    while start < len(order) and len(candidates) < request.depth:
+        chunk_scores = {graph.chunk_ids[place]: float(scores[place]) for place in order[start : start + size]}
+        rows = _rows([*chunk_scores], known or {}, indexes.chunks, where, trace)
+        candidates += [row.with_score(chunk_scores[row.key]) for row in rows]
         start, size = start + size, size * 4
-    best = best_first(found)[: request.depth]
+    best = best_first(candidates)[: request.depth]
     trace.add("rank", began, len(best), scores=scored(best))
     return best
 
 
-def _most(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _best_places(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Places by falling score, without those of score 0; equal ones by place."""
-    reached = np.flatnonzero(scores > 0)
-    return reached[np.argsort(-scores[reached], kind="stable")]
+    places = np.flatnonzero(scores > 0)
+    return places[np.argsort(-scores[places], kind="stable")]
 
 
 def _rows(
-    keys: Sequence[str], known: Mapping[str, Candidate], chunks: Index, where: str | None, trace: TraceRecorder
+    keys: Sequence[str], known_rows: Mapping[str, Candidate], chunks: Index, where: str | None, trace: TraceRecorder
 ) -> list[Candidate]:
     """The rows of passages that satisfy a condition; those known do."""
-    others = chunks.having([key for key in keys if key not in known], where, trace)
-    return [*(known[key] for key in keys if key in known), *others.values()]
+    other_rows = chunks.having([key for key in keys if key not in known_rows], where, trace)
+    return [*(known_rows[key] for key in keys if key in known_rows), *other_rows.values()]
 
 
 def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:
@@ -141,7 +141,7 @@ def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder)
     Raises:
         QueryError: No entities are indexed.
     """
-    _, graphs = _indexed(indexes)
+    _, graphs = _entity_index(indexes)
     depth = max(CANDIDATES, request.depth)
     nearest = partial(indexes.chunks.nearest, request.embedding, request.filters.to_sql(indexes.chunks.columns), depth)
     searches = [partial(entities_near, request, indexes), nearest]
@@ -156,11 +156,11 @@ def entities_near(request: RetrievalRequest, indexes: Indexes, trace: TraceRecor
     Raises:
         QueryError: No entities are indexed.
     """
-    entities, _ = _indexed(indexes)
+    entities, _ = _entity_index(indexes)
     return search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
 
 
-def _indexed(indexes: Indexes) -> tuple[Index, PassageGraphs]:
+def _entity_index(indexes: Indexes) -> tuple[Index, PassageGraphs]:
     if indexes.entities is None or indexes.graphs is None or indexes.entities.row_count == 0:
         raise QueryError(f"mode graph_local needs the entity graph, and no entities are indexed: {HOW_TO_INDEX}")
     return indexes.entities, indexes.graphs
@@ -186,20 +186,22 @@ def walk_between(
     scores = graph.personalized_pagerank(reset) if reset.any() else reset
     walk = Walk(scores[len(graph.chunk_ids) :], scores[: len(graph.chunk_ids)])
     sizes = f"{len(graph.chunk_ids)} passages, {len(graph.entity_ids)} entities, {graph.edge_count} edges"
-    names = [f"neighbour {graph.entity_names[each]}" for each in walk.nearest_entities(_SHOWN) if each not in seeds]
+    names = [
+        f"neighbour {graph.entity_names[entity]}" for entity in walk.nearest_entities(_SHOWN) if entity not in seeds
+    ]
     trace.add("walk", began, int((walk.passages > 0).sum()), texts=(sizes, *names))
     return walk
 
 
 def _seeds(
-    request: RetrievalRequest, found: Sequence[Candidate], graph: PassageGraph, trace: TraceRecorder
+    request: RetrievalRequest, candidates: Sequence[Candidate], graph: PassageGraph, trace: TraceRecorder
 ) -> dict[int, float]:
     """Weight of each entity at which walks start, the heaviest first: score over passages that name it."""
     began = time.perf_counter()
-    known = [candidate for candidate in found if candidate.key in graph.entity_positions][:NEAREST]
-    scores = {graph.entity_positions[each.key]: each.score / 2 for each in known}
+    known_candidates = [candidate for candidate in candidates if candidate.key in graph.entity_positions][:NEAREST]
+    scores = {graph.entity_positions[candidate.key]: candidate.score / 2 for candidate in known_candidates}
     scores |= dict.fromkeys(named_entities(graph, request.text[:_QUERY_CHARS]), 1.0)
-    weights = {str(each): score / max(1, int(graph.passage_counts[each])) for each, score in scores.items()}
+    weights = {str(entity): score / max(1, int(graph.passage_counts[entity])) for entity, score in scores.items()}
     seeds = {int(position): weight for position, weight in ranked(weights) if weight > 0}
     heaviest = list(seeds.items())[:_SHOWN]
     texts = tuple(f"seed {graph.entity_names[position]} {weight:.3f}" for position, weight in heaviest)

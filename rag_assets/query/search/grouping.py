@@ -41,9 +41,9 @@ def grouped(candidates: Sequence[Candidate], granularity: str) -> list[Candidate
         groups.setdefault(target(candidate, granularity), []).append(candidate)
     if granularity == Granularity.PAGE:
         return [group[0] for group in groups.values()]
-    scaled = min_max({candidate.key: candidate.score for candidate in candidates})
+    scaled_scores = min_max({candidate.key: candidate.score for candidate in candidates})
     best = [
-        replace(group[0], score=sum(scaled[each.key] * 0.5**place for place, each in enumerate(group)))
+        replace(group[0], score=sum(scaled_scores[candidate.key] * 0.5**place for place, candidate in enumerate(group)))
         for group in groups.values()
     ]
     return best_first(best)

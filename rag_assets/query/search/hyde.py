@@ -94,10 +94,10 @@ class HydeOptions:
 
     def with_model(self, model: LanguageModel | None) -> tuple[Generator, ...]:
         """Those who write, given the model of the knowledge base."""
-        written = self.generators
-        if not written and model is not None:
-            written = tuple(Generator(model, seed) for seed in range(self.passages))
-        return tuple(each for each in written if each.model.generative)
+        generators = self.generators
+        if not generators and model is not None:
+            generators = tuple(Generator(model, seed) for seed in range(self.passages))
+        return tuple(generator for generator in generators if generator.model.generative)
 
 
 @dataclass
@@ -121,7 +121,7 @@ class HydeSearch:
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages by falling fused score; after feedback by that of both rankings, at most 2."""
         if self._searches is None:
-            self._searches = self._hypothetical(request, trace)
+            self._searches = self._imagine(request, trace)
         if not self._searches:
             return self._with_feedback(request, indexes, trace)
         pool = max(self.options.pool, request.depth)
@@ -129,34 +129,32 @@ class HydeSearch:
         def search(text: str, vector: NDArray[np.float32], retriever: Mode, own: TraceRecorder) -> list[Candidate]:
             return retriever(replace(request, text=text, vector=vector, depth=pool), indexes, own)[:pool]
 
-        lists = at_once([partial(search, *each) for each in self._searches], trace)
+        lists = at_once([partial(search, *arguments) for arguments in self._searches], trace)
         began = time.perf_counter()
-        union = {candidate.key: candidate for found in lists for candidate in found}
+        union = {candidate.key: candidate for candidates in lists for candidate in candidates}
         keys = sorted(union)
         passages = indexes.chunks.vectors([union[key].row_id for key in keys])
         scores = scaled_similarities(np.stack([vector for _, vector, _ in self._searches]), passages)
         matrix = [dict(zip(keys, row, strict=True)) for row in scores.tolist()]
-        own = [{candidate.key for candidate in found} for found in lists]
-        fused = fused_scores(matrix, own, self.options.fusion, self.options.rrf_k)
-        best = rescored(chain.from_iterable(lists), fused)
+        own = [{candidate.key for candidate in candidates} for candidates in lists]
+        scores_by_key = fused_scores(matrix, own, self.options.fusion, self.options.rrf_k)
+        best = rescored(chain.from_iterable(lists), scores_by_key)
         trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self.options.fusion.value,))
         return best
 
-    def _hypothetical(
-        self, request: RetrievalRequest, trace: TraceRecorder
-    ) -> list[tuple[str, NDArray[np.float32], Mode]]:
+    def _imagine(self, request: RetrievalRequest, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
         """Hypothetical passages with their vectors and searches; those that failed are named in the trace."""
         if not self.generators:
             return []
         began = time.perf_counter()
-        written, failed = hypothetical_passages(clean_text(request.text), self.generators)
-        trace.add("imagine", began, len(written), texts=tuple(f"{name}: {text}" for name, text in written))
-        if failed:
-            trace.add("left_out", began, len(failed), texts=tuple(f"{name}: {reason}" for name, reason in failed))
-        if not written:
+        passages, failures = hypothetical_passages(clean_text(request.text), self.generators)
+        trace.add("imagine", began, len(passages), texts=tuple(f"{name}: {text}" for name, text in passages))
+        if failures:
+            trace.add("left_out", began, len(failures), texts=tuple(f"{name}: {reason}" for name, reason in failures))
+        if not passages:
             return []
         began = time.perf_counter()
-        texts = [text for _, text in written]
+        texts = [text for _, text in passages]
         vectors = self.embedder.embed(texts, EmbeddingKind.QUERY)
         trace.add("embed", began, len(texts))
         return [(text, vector, self.retriever()) for text, vector in zip(texts, vectors, strict=True)]
@@ -172,12 +170,12 @@ class HydeSearch:
             reason = "no generator answered" if self.generators else "no language model"
             self._feedback = retriever, moved(request.embedding, vectors), self.retriever()
             trace.add("feedback", began, len(first), texts=(reason,))
-        _, vector, other = self._feedback
-        lists = own, other(replace(deep, vector=vector), indexes, trace)
+        _, vector, other_mode = self._feedback
+        lists = own, other_mode(replace(deep, vector=vector), indexes, trace)
         began = time.perf_counter()
-        scores = [{candidate.key: candidate.score for candidate in found} for found in lists]
-        added = comb_sum([min_max(each) for each in scores])
-        best = rescored(chain(*reversed(lists)), added)
+        scores = [{candidate.key: candidate.score for candidate in candidates} for candidates in lists]
+        sums = comb_sum([min_max(ranking) for ranking in scores])
+        best = rescored(chain(*reversed(lists)), sums)
         trace.add("fuse", began, len(best), scores=scored(best, scores))
         return best
 
@@ -213,17 +211,17 @@ def hypothetical_passages(
 
     with ThreadPoolExecutor(len(models)) as threads:
         by_model_answers = dict(zip(models, threads.map(ask, models), strict=True))
-    written, failed = [], []
+    passages, failures = [], []
     for generator, request in zip(generators, requests, strict=True):
         answers, reason = by_model_answers[id(generator.model)]
         completion = answers.get(request.content_sha256)
         if completion is None:
-            failed.append((generator.name, reason))
+            failures.append((generator.name, reason))
         elif completion.outcome in _WRITTEN and (text := clean_text(completion.text).strip()):
-            written.append((generator.name, text))  # what there is of it where it reached the limit
+            passages.append((generator.name, text))  # what there is of it where it reached the limit
         else:
-            failed.append((generator.name, completion.error or completion.outcome.value))
-    return written, failed
+            failures.append((generator.name, completion.error or completion.outcome.value))
+    return passages, failures
 
 
 def scaled_similarities(queries: NDArray[np.float32], passages: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ _ENTITY_SHARE = 1 / 7
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
-# Whole numbers, see `_weighed`.
+# Whole numbers, see `_weighted_query`.
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 30, TermKind.WORD: 6, TermKind.PAIR: 3, TermKind.CHARACTER: 2}
 SHOWN = ("page_number", "page_name", "heading", "format", "title", "beginning", "text", "cell_range", "box")
 
@@ -67,7 +67,8 @@ class Candidate:
 def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()) -> tuple[Rescored, ...]:
     """Scores of the first passages for the trace, in the lists that were put into one, too; passages are best first."""
     return tuple(
-        Rescored(each.key, each.score, lists=tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
+        Rescored(candidate.key, candidate.score, lists=tuple(scores.get(candidate.key) for scores in lists))
+        for candidate in found[:TRACED]
     )
 
 
@@ -97,15 +98,15 @@ def rescored(candidates: Iterable[Candidate], scores: Mapping[str, float]) -> li
     return [union[key].with_score(score) for key, score in ranked(scores)]
 
 
-def _readable(read: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:
+def _readable(method: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:
     """Let a method of an index raise `StoreError` where files of its table are missing or damaged."""
 
-    @wraps(read)
-    def checked(index: "Index", /, *arguments: _Given.args, **named: _Given.kwargs) -> _Read:
+    @wraps(method)
+    def wrapper(index: "Index", /, *arguments: _Given.args, **keyword_arguments: _Given.kwargs) -> _Read:
         with readable(index.name):
-            return read(index, *arguments, **named)
+            return method(index, *arguments, **keyword_arguments)
 
-    return checked
+    return wrapper
 
 
 class Index:
@@ -121,7 +122,7 @@ class Index:
         self._table = store.open_at(declaration.name, version)
         self.name = declaration.name
         self.version = version
-        self.columns = frozenset(each.name for each in declaration.fields)
+        self.columns = frozenset(column.name for column in declaration.fields)
         self._key = declaration.key
         self._known: dict[str, frozenset[str]] = {}
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
@@ -137,8 +138,8 @@ class Index:
         """Partitions that are read, at least and at most; of 0 at most, LanceDB reads all."""
         if self.name != ENTITY_INDEX.name:
             return _PROBES, 0
-        few = max(_ENTITY_PROBES, round(_ENTITY_SHARE * self.row_count / _PARTITION_ROWS))
-        return few, few
+        probes = max(_ENTITY_PROBES, round(_ENTITY_SHARE * self.row_count / _PARTITION_ROWS))
+        return probes, probes
 
     @cached_property
     def dimension(self) -> int:
@@ -179,9 +180,9 @@ class Index:
         )
         query = query.bypass_vector_index() if exact else query
         rows = (query.where(where) if where else query).to_arrow()
-        found = self._candidates(rows, 1 - rows["_distance"].to_numpy())
-        self._note("nearest", began, found, where, trace)
-        return found
+        candidates = self._candidates(rows, 1 - rows["_distance"].to_numpy())
+        self._note("nearest", began, candidates, where, trace)
+        return candidates
 
     @_readable
     def matching(
@@ -191,8 +192,8 @@ class Index:
         equal ones by key; none where no term is known.
         """
         began = time.perf_counter()
-        terms, unit = _weighed(query_terms(text).split())
-        found: list[Candidate] = []
+        terms, unit = _weighted_query(query_terms(text).split())
+        candidates: list[Candidate] = []
         if terms:
             query = (
                 self._table.search(MatchQuery(terms, "search_text"), query_type="fts")  # type: ignore[call-arg]
@@ -201,13 +202,13 @@ class Index:
                 .limit(limit)
             )
             rows = (query.where(where) if where else query).to_arrow()
-            found = self._candidates(rows, rows["_score"].to_numpy() / unit)
-        self._note("matching", began, found, where, trace)
-        return found
+            candidates = self._candidates(rows, rows["_score"].to_numpy() / unit)
+        self._note("matching", began, candidates, where, trace)
+        return candidates
 
     def listed(self, where: str | None, trace: TraceRecorder) -> list[Candidate]:
         """All rows that satisfy a condition, by key, with score 0."""
-        return self._every("list", where, where, trace)
+        return self._every_row("list", where, where, trace)
 
     @_readable
     def known(self, column: str) -> frozenset[str]:
@@ -222,8 +223,11 @@ class Index:
 
     def read(self, found: Sequence[Candidate]) -> list[Candidate]:
         """Rows with what is shown of them."""
-        rows = self.shown([each.row_id for each in found if each.shown is None])
-        return [each if each.shown is not None else replace(each, shown=rows[each.row_id]) for each in found]
+        rows = self.shown([candidate.row_id for candidate in found if candidate.shown is None])
+        return [
+            candidate if candidate.shown is not None else replace(candidate, shown=rows[candidate.row_id])
+            for candidate in found
+        ]
 
     @_readable
     def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, Any]]:
@@ -241,43 +245,45 @@ class Index:
         table = self._table.take_row_ids(list(row_ids)).select(["vector"]).with_row_id().to_arrow()
         rows = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, self.dimension)
         places = {row_id: place for place, row_id in enumerate(table["_rowid"].to_pylist())}
-        found: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
-        return found
+        vectors: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
+        return vectors
 
     def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
         """Rows of given keys that satisfy a condition, by key, with score 0."""
         if not keys:
             return {}
         condition = sql_in(self._key, keys)
-        rows = self._every("lookup", f"{condition} AND {where}" if where else condition, where, trace)
+        rows = self._every_row("lookup", f"{condition} AND {where}" if where else condition, where, trace)
         return {candidate.key: candidate for candidate in rows}
 
     @_readable
-    def _every(self, operation: str, condition: str | None, where: str | None, trace: TraceRecorder) -> list[Candidate]:
+    def _every_row(
+        self, operation: str, condition: str | None, where: str | None, trace: TraceRecorder
+    ) -> list[Candidate]:
         began = time.perf_counter()
         query = self._table.search()
         query = query.where(condition) if condition else query
         rows = query.select(self._ids).with_row_id(True).limit(None).to_arrow()
-        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
-        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where)
-        return found
+        candidates = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
+        trace.add(operation, began, len(candidates), index=self.name, version=self.version, where=where)
+        return candidates
 
     def _note(
-        self, operation: str, began: float, found: Sequence[Candidate], where: str | None, trace: TraceRecorder
+        self, operation: str, began: float, candidates: Sequence[Candidate], where: str | None, trace: TraceRecorder
     ) -> None:
-        scores = scored(found) if self.name == CHUNK_INDEX.name else ()
-        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where, scores=scores)
+        scores = scored(candidates) if self.name == CHUNK_INDEX.name else ()
+        trace.add(operation, began, len(candidates), index=self.name, version=self.version, where=where, scores=scores)
 
     def _candidates(self, rows: pa.Table, scores: NDArray[np.float32]) -> list[Candidate]:
         pages = rows["page_id"] if "page_id" in self.columns else pa.nulls(rows.num_rows)
         nowhere = pa.array([""] * rows.num_rows, pa.string())
         documents = rows["document_id"] if "document_id" in self.columns else nowhere
         columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
-        shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
-        return best_first(Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True))
+        shown_rows = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
+        return best_first(Candidate(*row) for row in zip(*columns, scores.tolist(), shown_rows, strict=True))
 
 
-def _weighed(terms: Sequence[str]) -> tuple[str, float]:
+def _weighted_query(terms: Sequence[str]) -> tuple[str, float]:
     """Terms as a query, each as often as it weighs, and what a word then weighs.
 
     BM25 adds up the terms of a query, so that one that stands in it twice weighs twice. A query of one part is answered
@@ -285,6 +291,8 @@ def _weighed(terms: Sequence[str]) -> tuple[str, float]:
     parts terms at blanks and reads no query syntax.
     """
     kinds = [kind_of(term) for term in terms]
-    shared = math.gcd(*(TERM_WEIGHTS[kind] for kind in kinds))
-    repeated = (term for term, kind in zip(terms, kinds, strict=True) for _ in range(TERM_WEIGHTS[kind] // shared))
-    return " ".join(repeated), TERM_WEIGHTS[TermKind.WORD] / (shared or 1)
+    divisor = math.gcd(*(TERM_WEIGHTS[kind] for kind in kinds))
+    repeated_terms = (
+        term for term, kind in zip(terms, kinds, strict=True) for _ in range(TERM_WEIGHTS[kind] // divisor)
+    )
+    return " ".join(repeated_terms), TERM_WEIGHTS[TermKind.WORD] / (divisor or 1)

@@ -49,7 +49,7 @@ class Knowledge:
             StoreError: A file is gone.
         """
         columns = ["selection", "facets", "key_terms", "text", "question_count"]
-        found = [
+        selections = [
             Selection(
                 row["selection"],
                 tuple(row["facets"]),
@@ -59,7 +59,7 @@ class Knowledge:
             )
             for row in self._stored.read(META_KNOWLEDGE, columns).to_pylist()
         ]
-        return tuple(sorted(found, key=lambda each: (-each.question_count, each.name)))
+        return tuple(sorted(selections, key=lambda selection: (-selection.question_count, selection.name)))
 
     def documents(self, filters: Filters) -> frozenset[str]:
         """Documents that have the facet values that filters ask for.
@@ -73,13 +73,13 @@ class Knowledge:
             if name not in names:
                 raise QueryError(f"no document has a facet {name!r}; {there_are('facet', [name], names)}")
         for name, values in filters.facet_values().items():
-            known = [value.partition("=")[2] for value in self._holders if value.partition("=")[0] == name]
-            check_known(f"facet.{name}", [value.partition("=")[2] for value in values], known)
-        chosen = [
+            known_values = [value.partition("=")[2] for value in self._holders if value.partition("=")[0] == name]
+            check_known(f"facet.{name}", [value.partition("=")[2] for value in values], known_values)
+        document_sets = [
             frozenset().union(*(self._holders.get(value, frozenset()) for value in values))
             for values in filters.facet_values().values()
         ]
-        return frozenset.intersection(*chosen) if chosen else frozenset()
+        return frozenset.intersection(*document_sets) if document_sets else frozenset()
 
     def values(self, column: str) -> frozenset[str]:
         """The values of a column among all documents or, of names, pages; those without passages among them.

@@ -44,25 +44,25 @@ class MetaKnowledgeSearch:
             raise QueryError("mode meta_knowledge needs questions, and none are indexed")
         if self._plan is None:
             self._plan = self.planner.plan(request.text, request.embedding, request.filters, trace)
-        found = _search_questions(self._plan, questions, request, trace)
+        lists = _search_questions(self._plan, questions, request, trace)
         began = time.perf_counter()
-        rankings, told = passages_of(self._plan, questions, found)
-        trace.add("map", began, len(told), index=questions.name, version=questions.version)
-        passages = chunks.having(sorted(told), request.filters.to_sql(chunks.columns), trace)
-        rankings = [{key: score for key, score in each.items() if key in passages} for each in rankings]
+        rankings, found_questions = passages_of(self._plan, questions, lists)
+        trace.add("map", began, len(found_questions), index=questions.name, version=questions.version)
+        passages = chunks.having(sorted(found_questions), request.filters.to_sql(chunks.columns), trace)
+        rankings = [{key: score for key, score in ranking.items() if key in passages} for ranking in rankings]
         found_directly = search_hybrid(request, indexes, trace)
-        passages = {each.key: each for each in found_directly} | passages
-        own = {each.key: each.score for each in found_directly}
+        passages = {candidate.key: candidate for candidate in found_directly} | passages
+        own = {candidate.key: candidate.score for candidate in found_directly}
         began = time.perf_counter()
-        asked, *widened = (min_max(each) for each in rankings)
-        by_questions = [asked, _mean(widened)] if widened else [asked]
+        asked_scores, *widened_scores = (min_max(ranking) for ranking in rankings)
+        by_questions = [asked_scores, _mean(widened_scores)] if widened_scores else [asked_scores]
         scores = comb_sum([own, _mean(by_questions)])
-        merged = [
-            replace(passages[key], score=score, questions=tuple(told.get(key, ())[:SHOWN_QUESTIONS]))
+        merged_candidates = [
+            replace(passages[key], score=score, questions=tuple(found_questions.get(key, ())[:SHOWN_QUESTIONS]))
             for key, score in ranked(scores)
         ]
-        trace.add("fuse", began, len(merged), scores=scored(merged, [own, *by_questions]))
-        return merged
+        trace.add("fuse", began, len(merged_candidates), scores=scored(merged_candidates, [own, *by_questions]))
+        return merged_candidates
 
 
 def _mean(rankings: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -74,17 +74,17 @@ def _search_questions(
 ) -> list[list[Candidate]]:
     """Questions of each sub-query by falling score; sub-queries are searched at the same time."""
     depth = max(QUESTIONS, request.depth)
-    given = request.filters.to_sql(questions.columns)
+    condition = request.filters.to_sql(questions.columns)
 
     def search(sub_query: SubQuery, own: TraceRecorder) -> list[Candidate]:
-        where = " AND ".join(filter(None, (given, within(sub_query.selections)))) or None
+        where = " AND ".join(filter(None, (condition, within(sub_query.selections)))) or None
         began = time.perf_counter()
-        found = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
+        candidates = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
         texts, version = (sub_query.text,), questions.version
-        own.add("sub_query", began, len(found), index=questions.name, version=version, where=where, texts=texts)
-        return found
+        own.add("sub_query", began, len(candidates), index=questions.name, version=version, where=where, texts=texts)
+        return candidates
 
-    return at_once([partial(search, each) for each in plan], trace)
+    return at_once([partial(search, sub_query) for sub_query in plan], trace)
 
 
 def passages_of(
@@ -93,9 +93,9 @@ def passages_of(
     """For each sub-query the score of each passage, which is that of its best question; and all questions by passage,
     each once, in order of the sub-queries and then by falling score.
     """
-    rows = questions.values(sorted({each.row_id for ranking in found for each in ranking}), _COLUMNS)
+    rows = questions.values(sorted({candidate.row_id for ranking in found for candidate in ranking}), _COLUMNS)
     rankings: list[dict[str, float]] = []
-    told: dict[str, dict[str, FoundQuestion]] = {}
+    found_questions: dict[str, dict[str, FoundQuestion]] = {}
     for sub_query, ranking in zip(plan, found, strict=True):
         scores: dict[str, float] = {}
         for candidate in ranking:
@@ -104,11 +104,11 @@ def passages_of(
             chunk_ids = row["chunk_ids"]
             for chunk_id in chunk_ids if isinstance(chunk_ids, list) else ():
                 scores.setdefault(chunk_id, candidate.score)
-                by_id = told.setdefault(chunk_id, {})
+                by_id = found_questions.setdefault(chunk_id, {})
                 before = by_id.get(candidate.key, question)
                 by_id[candidate.key] = replace(before, asked=(*before.asked, sub_query.text))
         rankings.append(scores)
-    return rankings, {chunk_id: list(by_id.values()) for chunk_id, by_id in told.items()}
+    return rankings, {chunk_id: list(by_id.values()) for chunk_id, by_id in found_questions.items()}
 
 
 def within(selections: Sequence[Sequence[str]]) -> str | None:
@@ -116,4 +116,4 @@ def within(selections: Sequence[Sequence[str]]) -> str | None:
     conditions = [
         " AND ".join(f"array_has({FACETS_COLUMN}, {sql_literal(value)})" for value in values) for values in selections
     ]
-    return f"({' OR '.join(f'({each})' for each in conditions)})" if conditions else None
+    return f"({' OR '.join(f'({condition})' for condition in conditions)})" if conditions else None

@@ -86,8 +86,8 @@ class SearchParameters:
     @property
     def retriever(self) -> str:
         """The mode that finds passages; several with commas between them where they are fused."""
-        first, _, named = self.mode.partition("+")
-        return named or _PREPARING.get(first, first)
+        first, _, second = self.mode.partition("+")
+        return second or _PREPARING.get(first, first)
 
 
 def check_mode(mode: str) -> None:
@@ -98,14 +98,14 @@ def check_mode(mode: str) -> None:
     """
     first, plus, after = mode.partition("+")
     names = (after if plus else first).split(",")
-    retrieving = {*RETRIEVERS, *BASELINE_RETRIEVERS}
-    if plus and (first not in _PREPARING or not set(names) <= retrieving):
+    known_retrievers = {*RETRIEVERS, *BASELINE_RETRIEVERS}
+    if plus and (first not in _PREPARING or not set(names) <= known_retrievers):
         before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
         raise QueryError(
             f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
             "or several with commas between, after it"
         )
-    if not set(names) <= {*MODES, *retrieving, *_PREPARING}:
+    if not set(names) <= {*MODES, *known_retrievers, *_PREPARING}:
         raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
     if len(names) > 1 and AUTO_MODE in names:
         raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
@@ -138,8 +138,8 @@ class Modes:
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""
         models = {id(writer.model): writer.model for writer in self.hyde.generators}
-        watched = {key: WatchedModel(model, trace, cancellation) for key, model in models.items()}
-        generators = tuple(replace(writer, model=watched[id(writer.model)]) for writer in self.hyde.generators)
+        watched_models = {key: WatchedModel(model, trace, cancellation) for key, model in models.items()}
+        generators = tuple(replace(writer, model=watched_models[id(writer.model)]) for writer in self.hyde.generators)
         model = WatchedModel(self.model, trace, cancellation) if self.model is not None else None
         hyde = replace(self.hyde, generators=generators)
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
@@ -153,9 +153,9 @@ class Modes:
     def search(self, parameters: SearchParameters) -> Mode:
         """The search that a mode names, any but `auto`; it may be asked again for more passages of the same query."""
         first, plus, retriever = parameters.mode.partition("+")
-        return self._prepared(first, retriever, parameters) if plus else self._retriever(first, parameters)
+        return self._prepare(first, retriever, parameters) if plus else self._retriever(first, parameters)
 
-    def _prepared(self, name: str, retriever: str, parameters: SearchParameters) -> Mode:
+    def _prepare(self, name: str, retriever: str, parameters: SearchParameters) -> Mode:
         """What goes before a retriever."""
         if name == REWRITE_MODE:
             rewriter, model = self.rewriter, self.model
@@ -177,7 +177,7 @@ class Modes:
             parts = {part: self._retriever(part, parameters) for part in names.split(",")}
             return FusedSearch(parts, parameters.granularity)
         if name in _PREPARING:
-            return self._prepared(name, _PREPARING[name], parameters)
+            return self._prepare(name, _PREPARING[name], parameters)
         if name == WEIGHTED_MODE:
             return WeightedSearch(parameters.granularity, self.ranking)
         if name == META_KNOWLEDGE_MODE:

@@ -116,15 +116,15 @@ class PassageGraph:
         begins, neighbours, weights = self.adjacency.indptr, self.adjacency.indices, self.adjacency.data
         visits: NDArray[np.float64] = reset / reset.sum()
         nodes = np.flatnonzero(reset)
-        arrived = visits[nodes]
-        while arrived.sum() > _TOLERANCE:
+        arrivals = visits[nodes]
+        while arrivals.sum() > _TOLERANCE:
             first, degrees = begins[nodes], begins[nodes + 1] - begins[nodes]
             edges = np.arange(degrees.sum()) + np.repeat(first - np.cumsum(degrees) + degrees, degrees)
-            shares = np.repeat(damping * arrived * self._inverse_strengths[nodes], degrees) * weights[edges]
-            arriving = np.bincount(neighbours[edges], shares, minlength=count).astype(np.float64, copy=False)
-            visits += arriving
-            nodes = np.flatnonzero(arriving > least)
-            arrived = arriving[nodes]
+            shares = np.repeat(damping * arrivals * self._inverse_strengths[nodes], degrees) * weights[edges]
+            new_arrivals = np.bincount(neighbours[edges], shares, minlength=count).astype(np.float64, copy=False)
+            visits += new_arrivals
+            nodes = np.flatnonzero(new_arrivals > least)
+            arrivals = new_arrivals[nodes]
         visits /= visits.sum()
         return visits
 
@@ -144,12 +144,12 @@ def build_passage_graph(stored: StoredTables) -> PassageGraph:
     passage_counts = np.bincount(mentions.indices, minlength=len(entities))
     frequency = np.log1p(len(chunk_ids) / np.maximum(passage_counts, 1)) / max(np.log1p(len(chunk_ids)), 1e-9)
     mentions.data = (1 + np.log(mentions.data)) * frequency[mentions.indices]
-    related = stored.read(RELATIONSHIPS, ["source_id", "target_id", "weight"])
-    ends = [_positions(related[name], entities["entity_id"]) for name in ("source_id", "target_id")]
-    weights = related["weight"].to_numpy()
+    relationships = stored.read(RELATIONSHIPS, ["source_id", "target_id", "weight"])
+    ends = [_positions(relationships[name], entities["entity_id"]) for name in ("source_id", "target_id")]
+    weights = relationships["weight"].to_numpy()
     upper = coo_array((weights, (ends[0], ends[1])), shape=(len(entities), len(entities)))
-    nothing = coo_array((len(chunk_ids), len(chunk_ids)), dtype=np.float64)
-    adjacency = block_array([[nothing, mentions], [mentions.T, upper + upper.T]], format="csr")
+    empty_block = coo_array((len(chunk_ids), len(chunk_ids)), dtype=np.float64)
+    adjacency = block_array([[empty_block, mentions], [mentions.T, upper + upper.T]], format="csr")
     return PassageGraph(
         chunk_ids.to_pylist(),
         entities["entity_id"].to_pylist(),
@@ -164,8 +164,8 @@ def _names(stored: StoredTables, entities: pa.Table) -> dict[str, int]:
     """Position of the entity of each folded name."""
     names = {key: position for position, key in enumerate(entities["name_key"].to_pylist())}
     merges = stored.read(ENTITY_MERGES, ["name_key", "merged_into"])
-    merged = zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True)
-    return names | {key: names[into] for key, into in merged if into in names}
+    pairs = zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True)
+    return names | {key: names[into] for key, into in pairs if into in names}
 
 
 def _mention_counts(stored: StoredTables, chunk_ids: pa.Array, names: dict[str, int], entity_count: int) -> "csr_array":
@@ -176,19 +176,19 @@ def _mention_counts(stored: StoredTables, chunk_ids: pa.Array, names: dict[str, 
     keys = pa.array(list(names), pa.string())
     entity_of = np.append(np.fromiter(names.values(), dtype=np.int64, count=len(names)), -1)  # -1: no such name
     passages = _positions(mentions["chunk_id"], chunk_ids)
-    named = entity_of[_positions(mentions["name_key"], keys)]
-    held = (passages >= 0) & (named >= 0)
-    ones = np.ones(int(held.sum()))
-    counts = coo_array((ones, (passages[held], named[held])), shape=(len(chunk_ids), entity_count)).tocsr()
+    entities = entity_of[_positions(mentions["name_key"], keys)]
+    mask = (passages >= 0) & (entities >= 0)
+    ones = np.ones(int(mask.sum()))
+    counts = coo_array((ones, (passages[mask], entities[mask])), shape=(len(chunk_ids), entity_count)).tocsr()
     counts.sum_duplicates()
     return counts
 
 
 def _positions(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
     """Where each value stands among others; -1 for null and what is not there."""
-    known = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
-    found = pc.fill_null(pc.index_in(values, value_set=known, skip_nulls=True), -1)
-    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    value_set = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
+    indexes = pc.fill_null(pc.index_in(values, value_set=value_set, skip_nulls=True), -1)
+    positions: NDArray[np.int64] = indexes.to_numpy().astype(np.int64)
     return positions
 
 
@@ -216,38 +216,38 @@ def named_entities(graph: PassageGraph, text: str) -> list[int]:
     Returns:
         Positions of entities, each once, in the order of the text.
     """
-    folded = fold_name(text)
-    written = unicodedata.normalize("NFKC", text)
-    found: dict[int, None] = {}
+    folded_text = fold_name(text)
+    written_text = unicodedata.normalize("NFKC", text)
+    positions: dict[int, None] = {}
     start = 0
-    while start < len(folded):
-        end = _name_end(graph, folded, start)
+    while start < len(folded_text):
+        end = _name_end(graph, folded_text, start)
         if end:
-            position = graph.names[folded[start:end]]
-            if not _stands_small(folded[start:end], graph.entity_names[position], written):
-                found[position] = None
+            position = graph.names[folded_text[start:end]]
+            if not _stands_small(folded_text[start:end], graph.entity_names[position], written_text):
+                positions[position] = None
         start = end or start + 1
-    return list(found)
+    return list(positions)
 
 
-def _stands_small(key: str, name: str, written: str) -> bool:
+def _stands_small(key: str, name: str, written_text: str) -> bool:
     """Whether a text that has capitals writes a name, that has some, in small letters."""
-    if written == written.lower() or name == name.lower():
+    if written_text == written_text.lower() or name == name.lower():
         return False
-    places = [place[0] for place in re.finditer(re.escape(key), written, re.IGNORECASE)]
+    places = [place[0] for place in re.finditer(re.escape(key), written_text, re.IGNORECASE)]
     return bool(places) and all(place == place.lower() for place in places)
 
 
-def _name_end(graph: PassageGraph, folded: str, start: int) -> int:
+def _name_end(graph: PassageGraph, folded_text: str, start: int) -> int:
     """End of the longest name that begins at a place; 0 where none does."""
-    if folded[start] == _BLANK or not _parted(folded, start):
+    if folded_text[start] == _BLANK or not _is_boundary(folded_text, start):
         return 0
-    for end in range(min(len(folded), start + graph.longest_name), start + 1, -1):
-        if folded[start:end] in graph.names and _parted(folded, end):
+    for end in range(min(len(folded_text), start + graph.longest_name), start + 1, -1):
+        if folded_text[start:end] in graph.names and _is_boundary(folded_text, end):
             return end
     return 0
 
 
-def _parted(text: str, place: int) -> bool:
+def _is_boundary(text: str, place: int) -> bool:
     """Whether a name may begin or end at a place: not within a word of letters and digits, or of katakana."""
     return not (place > 0 and _WITHIN_WORD.match(text, place - 1))

@@ -65,9 +65,9 @@ def search_both(
     )
     began = time.perf_counter()
     own = [{candidate.key: candidate.score for candidate in ranking} for ranking in rankings]
-    fused = rescored(chain(*reversed(rankings)), comb_sum([min_max(each) for each in own]))
-    trace.add("fuse", began, len(fused), scores=scored(fused, own) if index.name == CHUNK_INDEX.name else ())
-    return fused
+    candidates = rescored(chain(*reversed(rankings)), comb_sum([min_max(scores) for scores in own]))
+    trace.add("fuse", began, len(candidates), scores=scored(candidates, own) if index.name == CHUNK_INDEX.name else ())
+    return candidates
 
 
 def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
@@ -75,22 +75,24 @@ def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRec
     summaries, chunks = indexes.summaries, indexes.chunks
     if summaries is None or summaries.row_count == 0:
         raise QueryError("mode two_step needs summaries, and none are indexed")
-    wanted = both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
-    chosen = search_both(summaries, request.text, request.embedding, wanted, CANDIDATES, trace)
-    chosen = chosen[: CHOSEN[request.summaries]]
-    if not chosen:
+    condition = both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
+    chosen_summaries = search_both(summaries, request.text, request.embedding, condition, CANDIDATES, trace)
+    chosen_summaries = chosen_summaries[: CHOSEN[request.summaries]]
+    if not chosen_summaries:
         return []
     by_file = request.summaries is SummaryFormat.FILE
-    places = {each.document_id if by_file else each.page_id or "": each.score for each in chosen}
+    places = {summary.document_id if by_file else summary.page_id or "": summary.score for summary in chosen_summaries}
     where = both(sql_in("document_id" if by_file else "page_id", places), request.filters.to_sql(chunks.columns))
     depth = max(CANDIDATES, request.depth)
     passages = search_both(chunks, request.text, request.embedding, where, depth, trace)
     began = time.perf_counter()
-    own = {each.key: each.score for each in passages}
-    led = {each.key: places[each.document_id if by_file else each.page_id or ""] for each in passages}
-    fused = rescored(passages, comb_sum([own, led]))
-    trace.add("fuse", began, len(fused), scores=scored(fused, [own, led]))
-    return fused
+    own = {candidate.key: candidate.score for candidate in passages}
+    summary_scores = {
+        candidate.key: places[candidate.document_id if by_file else candidate.page_id or ""] for candidate in passages
+    }
+    candidates = rescored(passages, comb_sum([own, summary_scores]))
+    trace.add("fuse", began, len(candidates), scores=scored(candidates, [own, summary_scores]))
+    return candidates
 
 
 def both(condition: str, other: str | None) -> str:

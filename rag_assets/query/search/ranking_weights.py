@@ -87,7 +87,7 @@ class Weights:
         return values @ self.vector()
 
 
-SIGNALS = tuple(each.name for each in fields(Weights))
+SIGNALS = tuple(weight.name for weight in fields(Weights))
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class BoostedWeights:
         """Scores of passages, see `Weights.scores`."""
         if not len(values):
             return np.zeros(0)
-        boosted = np.asarray(self._booster.predict(values[:, self._columns], raw_score=True, num_threads=1))
-        return self.weights.scores(values) + (boosted - self._mean) / self.scale
+        tree_scores = np.asarray(self._booster.predict(values[:, self._columns], raw_score=True, num_threads=1))
+        return self.weights.scores(values) + (tree_scores - self._mean) / self.scale
 
     def contributions(self, values: Matrix) -> Matrix:
         """What each signal adds to the score of each passage, float64 of the shape of `values`; rows add up to scores.
@@ -151,10 +151,10 @@ class BoostedWeights:
         Source: the share of the trees: S. Lundberg et al., From local explanations to global understanding with
         explainable AI for trees, Nature Machine Intelligence 2, 2020 (TreeSHAP), as LightGBM computes it.
         """
-        found = values * self.weights.vector()
+        contributions = values * self.weights.vector()
         if len(values):
-            found[:, self._columns] += self._contributions(values)[:, :-1] / self.scale
-        return found
+            contributions[:, self._columns] += self._contributions(values)[:, :-1] / self.scale
+        return contributions
 
     def _contributions(self, values: Matrix) -> Matrix:
         return np.asarray(self._booster.predict(values[:, self._columns], pred_contrib=True, num_threads=1))
@@ -184,9 +184,9 @@ class QueryMap:
         """A query vector as passages are searched by it; as it is where it has another length."""
         if vector.shape != (len(self.left),):
             return vector
-        moved: NDArray[np.float32] = vector + self.left @ (self.right @ vector)
-        length = float(np.linalg.norm(moved))
-        return (moved / length).astype(np.float32) if length > 0 else vector
+        mapped_vector: NDArray[np.float32] = vector + self.left @ (self.right @ vector)
+        length = float(np.linalg.norm(mapped_vector))
+        return (mapped_vector / length).astype(np.float32) if length > 0 else vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +209,14 @@ def weights_files(weights: Mapping[str, Scorer], reranker: str = "") -> dict[str
         weights: By granularity.
         reranker: Name of the reranker that they were learned with.
     """
-    rows: dict[str, object] = {str(key): asdict(each.weights) for key, each in weights.items()}
+    rows: dict[str, object] = {str(key): asdict(scorer.weights) for key, scorer in weights.items()}
     files = {_WEIGHTS_FILE: json.dumps({**rows, "reranker_name": reranker}, indent=1).encode()}
-    boosted = {
-        str(key): {"scale": each.scale, "trees": each.trees, "sha256": _sha256(each.trees)}
-        for key, each in weights.items()
-        if isinstance(each, BoostedWeights)
+    tree_rows = {
+        str(key): {"scale": scorer.scale, "trees": scorer.trees, "sha256": _sha256(scorer.trees)}
+        for key, scorer in weights.items()
+        if isinstance(scorer, BoostedWeights)
     }
-    return files | ({_TREES_FILE: json.dumps(boosted).encode()} if boosted else {})
+    return files | ({_TREES_FILE: json.dumps(tree_rows).encode()} if tree_rows else {})
 
 
 def map_files(query_map: QueryMap, embedder: str) -> dict[str, bytes]:
@@ -239,36 +239,36 @@ def read_ranking(weights: Path | None, query_map: Path | None, embedder: str, re
         StoreError: A file is damaged.
         ModelError: LightGBM is not installed, or what was learned needs another reranker.
     """
-    learned: Mapping[str, Scorer] = SHIPPED
-    found = None
+    scorers: Mapping[str, Scorer] = SHIPPED
+    stored_map = None
     try:
         if weights is not None:
             rows = json.loads((weights / _WEIGHTS_FILE).read_bytes())
-            learned = {each: Weights(**rows[each]) for each in Granularity}
+            scorers = {granularity: Weights(**rows[granularity]) for granularity in Granularity}
             if (weights / _TREES_FILE).is_file():
-                learned |= _boosted(learned, json.loads((weights / _TREES_FILE).read_bytes()))
-            if any(RERANKER in each.signals for each in learned.values()) and rows["reranker_name"] != reranker:
-                stated = f"the settings name {reranker or 'none'}"
-                raise ModelError(f"weights were learned with the reranker {rows['reranker_name']}, {stated}")
+                scorers |= _read_boosted(scorers, json.loads((weights / _TREES_FILE).read_bytes()))
+            if any(RERANKER in scorer.signals for scorer in scorers.values()) and rows["reranker_name"] != reranker:
+                statement = f"the settings name {reranker or 'none'}"
+                raise ModelError(f"weights were learned with the reranker {rows['reranker_name']}, {statement}")
         if query_map is not None:
-            with np.load(query_map / _MAP_FILE) as stored:
-                if str(stored["embedder"]) == embedder:
-                    found = QueryMap(stored["left"], stored["right"])
+            with np.load(query_map / _MAP_FILE) as arrays:
+                if str(arrays["embedder"]) == embedder:
+                    stored_map = QueryMap(arrays["left"], arrays["right"])
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise StoreError(f"what was learned is damaged: {error}; `rag-assets train undo` goes back") from error
-    return Ranking(learned, found)
+    return Ranking(scorers, stored_map)
 
 
-def _boosted(learned: Mapping[str, Scorer], rows: Mapping[str, Mapping[str, object]]) -> dict[str, Scorer]:
+def _read_boosted(scorers: Mapping[str, Scorer], rows: Mapping[str, Mapping[str, object]]) -> dict[str, Scorer]:
     """Weights with their trees, once their checksum is right: LightGBM may end the process over damaged ones."""
-    found: dict[str, Scorer] = {}
+    boosted_scorers: dict[str, Scorer] = {}
     for key, row in rows.items():
         trees = str(row["trees"])
         if _sha256(trees) != row["sha256"]:
             raise ValueError("the trees have changed")
-        found[key] = BoostedWeights(learned[key].weights, trees, float(str(row["scale"])))
-        found[key].signals  # noqa: B018 - reads them now, not in the midst of a search
-    return found
+        boosted_scorers[key] = BoostedWeights(scorers[key].weights, trees, float(str(row["scale"])))
+        boosted_scorers[key].signals  # noqa: B018 - reads them now, not in the midst of a search
+    return boosted_scorers
 
 
 def _sha256(text: str) -> str:

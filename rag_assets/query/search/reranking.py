@@ -38,11 +38,11 @@ class Reranking:
             ModelError: The model failed.
         """
         rest = found[self.count :]
-        ordered = self._ordered(found, trace)
-        if not ordered:
+        ordered_passages = self._rerank(found, trace)
+        if not ordered_passages:
             return list(found)
-        shift = ordered[-1].score - found[len(ordered) - 1].score
-        return ordered + [replace(candidate, score=candidate.score + shift) for candidate in rest]
+        shift = ordered_passages[-1].score - found[len(ordered_passages) - 1].score
+        return ordered_passages + [replace(candidate, score=candidate.score + shift) for candidate in rest]
 
     def scores(self, found: Sequence[Candidate], trace: TraceRecorder) -> dict[str, float]:
         """Scores of the model for the candidates that it reads, by key, best first.
@@ -50,23 +50,25 @@ class Reranking:
         Raises:
             ModelError: The model failed.
         """
-        return {candidate.key: candidate.score for candidate in self._ordered(found, trace)}
+        return {candidate.key: candidate.score for candidate in self._rerank(found, trace)}
 
-    def _ordered(self, found: Sequence[Candidate], trace: TraceRecorder) -> list[Candidate]:
+    def _rerank(self, candidates: Sequence[Candidate], trace: TraceRecorder) -> list[Candidate]:
         """The candidates that the model reads, with what is shown of them, by falling score of the model, then key."""
-        read = self.passages.read(found[: self.count])
-        if not read:
+        passages = self.passages.read(candidates[: self.count])
+        if not passages:
             return []
         began = time.perf_counter()
-        new = [candidate for candidate in read if candidate.key not in self._scores]
+        new = [candidate for candidate in passages if candidate.key not in self._scores]
         if new:
             scores = self.reranker.rerank(self.query, [_text(candidate.shown or {}) for candidate in new])
             self._scores |= zip((candidate.key for candidate in new), scores.tolist(), strict=True)
-        ordered = best_first(replace(candidate, score=self._scores[candidate.key]) for candidate in read)
-        before = {candidate.key: candidate.score for candidate in read}
-        rescored = tuple(Rescored(passage.key, passage.score, before[passage.key]) for passage in ordered)
-        trace.add("rerank", began, len(new), scores=rescored)
-        return ordered
+        ordered_passages = best_first(replace(candidate, score=self._scores[candidate.key]) for candidate in passages)
+        before = {candidate.key: candidate.score for candidate in passages}
+        rescored_passages = tuple(
+            Rescored(passage.key, passage.score, before[passage.key]) for passage in ordered_passages
+        )
+        trace.add("rerank", began, len(new), scores=rescored_passages)
+        return ordered_passages
 
 
 def _text(row: Mapping[str, object]) -> str:

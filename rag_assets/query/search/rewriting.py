@@ -126,10 +126,10 @@ class RewriteSearch:
 
 def _nothing_new(text: str, question: str) -> bool:
     """Whether a rewrite is empty or copied."""
-    return not text.strip() or _folded(text) == _folded(question)
+    return not text.strip() or _fold(text) == _fold(question)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
 
 

@@ -171,15 +171,15 @@ def keywords(question: str) -> str:
     """A question without the words that only ask; as it is where nothing else would be left, or where it is long."""
     if len(question) > _LONGEST:
         return question
-    kept: list[str] = []
+    kept_terms: list[str] = []
 
-    def mask(found: re.Match[str]) -> str:
-        kept.append(found[0])
-        return f"\ue000{len(kept) - 1}\ue001"
+    def mask(match: re.Match[str]) -> str:
+        kept_terms.append(match[0])
+        return f"\ue000{len(kept_terms) - 1}\ue001"
 
-    masked = _KEPT.sub(mask, question.replace("\ue000", " ").replace("\ue001", " "))
-    parts = [_without_asking(part) for part in _SENTENCE_END.split(masked)]
-    text = _MASK.sub(lambda found: kept[int(found[1])], " ".join(part for part in parts if part))
+    masked_text = _KEPT.sub(mask, question.replace("\ue000", " ").replace("\ue001", " "))
+    parts = [_without_asking(part) for part in _SENTENCE_END.split(masked_text)]
+    text = _MASK.sub(lambda match: kept_terms[int(match[1])], " ".join(part for part in parts if part))
     return text or question
 
 
@@ -190,12 +190,12 @@ def refers_back(question: str) -> bool:
         return True
     if (opening := _OPENING.match(text)) and _own_words(text) < (_LINKED_WORDS if opening["counts"] else _OWN_WORDS):
         return True
-    if any(_stands_for_earlier(text, found) for found in _PRONOUN.finditer(text)):
+    if any(_stands_for_earlier(text, match) for match in _PRONOUN.finditer(text)):
         return True
     if _ASKS_WITHOUT_TOPIC.search(text) and not _TOPIC.search(text) and _own_words(text) <= _OWN_WORDS:
         return True
-    rest, determined = _DETERMINED.subn(" ", text)
-    return determined > 0 and _own_words(rest) < _OWN_WORDS
+    rest, determined_count = _DETERMINED.subn(" ", text)
+    return determined_count > 0 and _own_words(rest) < _OWN_WORDS
 
 
 def with_history(question: str, history: Sequence[Turn]) -> str:
@@ -205,21 +205,21 @@ def with_history(question: str, history: Sequence[Turn]) -> str:
 
 def referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
     """Keywords of the earlier questions that a question refers to, and that these refer to, the newest first."""
-    found: list[str] = []
+    queries: list[str] = []
     later: list[str] = []
     for turn in reversed(history[-REMEMBERED_TURNS:]):
         if not refers_back(question):
             break
         later.append(question)
         question = turn.question
-        kept = keywords(question)
-        for each in later:
-            kept = _without_replaced(kept, question, each)
-        found.append(kept)
-    return tuple(filter(None, found))
+        query = keywords(question)
+        for later_question in later:
+            query = _without_replaced(query, question, later_question)
+        queries.append(query)
+    return tuple(filter(None, queries))
 
 
-def _without_replaced(kept: str, earlier: str, question: str) -> str:
+def _without_replaced(query: str, earlier: str, question: str) -> str:
     """Keywords of an earlier question without what a later one names in their place.
 
     That is a code or year of the form of another, and a word that is compounded with the same as another (適用対象者
@@ -227,41 +227,41 @@ def _without_replaced(kept: str, earlier: str, question: str) -> str:
     question with a pronoun of its own speaks of what was named, and replaces nothing.
 
     Args:
-        kept: The keywords.
+        query: The keywords.
         earlier: The earlier question.
         question: The later one.
     """
     text = unicodedata.normalize("NFKC", question[:_LONGEST])
     if _PRONOUN.search(text):
-        return kept
-    named = _NUMBERED.findall(text)
-    forms = {_DIGIT.sub("0", each) for each in named}
+        return query
+    named_codes = _NUMBERED.findall(text)
+    forms = {_DIGIT.sub("0", code) for code in named_codes}
 
-    def code_kept(code: re.Match[str]) -> str:
-        return code[0] if code[0] in named or _DIGIT.sub("0", code[0]) not in forms else " "
+    def keep_code(code: re.Match[str]) -> str:
+        return code[0] if code[0] in named_codes or _DIGIT.sub("0", code[0]) not in forms else " "
 
-    left = _NUMBERED.sub(code_kept, kept)
-    own = [each for each in _CONTENT.findall(_without_asking(_THAT.sub(" ", text))) if not _is_empty(each)]
+    left = _NUMBERED.sub(keep_code, query)
+    own = [word for word in _CONTENT.findall(_without_asking(_THAT.sub(" ", text))) if not _is_empty(word)]
     beside = _compounded_otherwise(earlier, own)
     words = list(_CONTENT.finditer(left))
-    replaced = [
+    replaced_spans = [
         word.span()
         for word in words
-        if word[0].casefold() in beside or any(_have_part_in_common(word[0], other) for other in own)
+        if word[0].casefold() in beside or any(_have_part_in_common(word[0], own_word) for own_word in own)
     ]
-    if replaced and len(words) > 1 and (replaced[-1] == words[-1].span() or not _THAT.search(text)):
-        start, end = replaced[-1]
+    if replaced_spans and len(words) > 1 and (replaced_spans[-1] == words[-1].span() or not _THAT.search(text)):
+        start, end = replaced_spans[-1]
         left = f"{left[:start]} {left[end:]}"
-    return kept if left == kept else one_line(_LEFT_PARTICLE.sub(" ", left))
+    return query if left == query else one_line(_LEFT_PARTICLE.sub(" ", left))
 
 
-def _compounded_otherwise(text: str, others: Sequence[str]) -> set[str]:
+def _compounded_otherwise(text: str, other_words: Sequence[str]) -> set[str]:
     """English words of a text, folded, that begin or end a compound in which other words have another one."""
-    pairs = [(first.casefold(), head.casefold()) for first, head in pairwise(others)]
+    pairs = [(first.casefold(), head.casefold()) for first, head in pairwise(other_words)]
     firsts, heads = {first for first, _ in pairs}, {head for _, head in pairs}
     compounds = _compounds(text)
-    found = {run[0] for run in compounds if run[1] in heads} | {run[-1] for run in compounds if run[-2] in firsts}
-    return found.difference(each.casefold() for each in others)
+    words = {run[0] for run in compounds if run[1] in heads} | {run[-1] for run in compounds if run[-2] in firsts}
+    return words.difference(word.casefold() for word in other_words)
 
 
 def _compounds(text: str) -> list[list[str]]:
@@ -275,22 +275,22 @@ def _compounds(text: str) -> list[list[str]]:
     return [run for run in runs if len(run) > 1]
 
 
-def _have_part_in_common(word: str, other: str) -> bool:
+def _have_part_in_common(word: str, other_word: str) -> bool:
     """Whether two Japanese compounds, neither of them a part of the other, begin or end alike."""
-    if word in other or other in word:
+    if word in other_word or other_word in word:
         return False
     return any(
-        _PART.match("".join(each for each, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
-        for pairs in (zip(word, other, strict=False), zip(reversed(word), reversed(other), strict=False))
+        _PART.match("".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        for pairs in (zip(word, other_word, strict=False), zip(reversed(word), reversed(other_word), strict=False))
     )
 
 
-def _stands_for_earlier(text: str, found: re.Match[str]) -> bool:
+def _stands_for_earlier(text: str, match: re.Match[str]) -> bool:
     """Whether a pronoun stands for nothing that the question has named before it."""
-    if found[0] == "IT":
+    if match[0] == "IT":
         return False
-    before = text[: found.start()]
-    clauses = before if found[0].lower() in _POSSESSIVE else _LAST_CLAUSE.sub("", before)
+    before = text[: match.start()]
+    clauses = before if match[0].lower() in _POSSESSIVE else _LAST_CLAUSE.sub("", before)
     return _own_words(clauses) < _OWN_WORDS
 
 
@@ -308,7 +308,7 @@ def _without_asking(sentence: str) -> str:
             text = ending.sub("", text).rstrip(" 　、")
     text = _QUESTION_WORDS.sub(" ", text)
     text = _REQUEST_OPENING.sub(" ", text)
-    text = _WORD.sub(lambda found: " " if _is_empty(found[0]) else found[0], text)
+    text = _WORD.sub(lambda match: " " if _is_empty(match[0]) else match[0], text)
     return one_line(text)
 
 

@@ -103,55 +103,57 @@ class Planner:
             BudgetError: A call may cost more than the budget allows.
             StoreError: A published file is gone.
         """
-        known = self._knowledge.selections if self._knowledge is not None else ()
+        selections = self._knowledge.selections if self._knowledge is not None else ()
         if filters.facet:
             began = time.perf_counter()
-            chosen = _within_filters(known, filters)
-            trace.add("select", began, len(chosen), texts=tuple(each.name for each in chosen))
+            choices = _within_filters(selections, filters)
+            trace.add("select", began, len(choices), texts=tuple(selection.name for selection in choices))
         else:
-            chosen = self._detected(query, vector, known, trace) if known else []
-        if not chosen:
+            choices = self._detect(query, vector, selections, trace) if selections else []
+        if not choices:
             return (SubQuery(query, vector),)
         # given facets are part of the filters already
-        places = () if filters.facet else tuple(each.facets for each in chosen)
+        places = () if filters.facet else tuple(selection.facets for selection in choices)
         texts = None
         if self._model is not None:
-            texts = self._planned(query, _plan_request(query, chosen, self._model.context_tokens), trace)
+            texts = self._write(query, _plan_request(query, choices, self._model.context_tokens), trace)
         if texts is None:
-            texts, places_of_each = self._with_terms(query, vector, chosen, places, trace)
+            texts, place_lists = self._with_terms(query, vector, choices, places, trace)
         else:
-            places_of_each = [places] * len(texts)
-        return (SubQuery(query, vector), *self._sub_queries(texts, places_of_each))
+            place_lists = [places] * len(texts)
+        return (SubQuery(query, vector), *self._sub_queries(texts, place_lists))
 
     def augmented(
         self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
     ) -> tuple[SubQuery, ...]:
         """The query, then what a language model widens it to that knows nothing of the documents; see `plan`."""
         del filters
-        texts = self._planned(query, _augment_request(query), trace) if self._model is not None else None
+        texts = self._write(query, _augment_request(query), trace) if self._model is not None else None
         return (SubQuery(query, vector), *self._sub_queries(texts or [], [()] * len(texts or [])))
 
-    def _detected(
-        self, query: str, vector: NDArray[np.float32], known: Sequence[Selection], trace: TraceRecorder
+    def _detect(
+        self, query: str, vector: NDArray[np.float32], selections: Sequence[Selection], trace: TraceRecorder
     ) -> list[Selection]:
         """The selections that a query is about."""
         began = time.perf_counter()
         if self._model is not None:
-            value, problem = self._answer(_choice_request(query, known, self._model.context_tokens))
+            value, problem = self._answer(_choice_request(query, selections, self._model.context_tokens))
             if value is not None:
                 numbers = value.get("groups")
-                listed = numbers if isinstance(numbers, list) else []
-                chosen = [known[number - 1] for number in dict.fromkeys(listed) if isinstance(number, int)]
-                trace.add("choose", began, len(chosen), texts=tuple(each.name for each in chosen))
-                return chosen[:MOST_SELECTIONS]
+                listed_numbers = numbers if isinstance(numbers, list) else []
+                choices = [
+                    selections[number - 1] for number in dict.fromkeys(listed_numbers) if isinstance(number, int)
+                ]
+                trace.add("choose", began, len(choices), texts=tuple(selection.name for selection in choices))
+                return choices[:MOST_SELECTIONS]
             trace.add("choose", began, 0, texts=(f"failed: {problem}",))
             began = time.perf_counter()
-        scores = self._embedded([_described(each) for each in known]) @ vector
-        chosen = [known[index] for index in above_chance(scores, [each.facets for each in known])]
-        trace.add("detect", began, len(chosen), texts=tuple(each.name for each in chosen))
-        return chosen
+        scores = self._embed([_description(selection) for selection in selections]) @ vector
+        choices = [selections[index] for index in above_chance(scores, [selection.facets for selection in selections])]
+        trace.add("detect", began, len(choices), texts=tuple(selection.name for selection in choices))
+        return choices
 
-    def _planned(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
+    def _write(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
         """Sub-queries that the language model answers a request with; None where it gave none."""
         began = time.perf_counter()
         value, problem = self._answer(request)
@@ -159,7 +161,7 @@ class Planner:
         if not isinstance(queries, list):
             trace.add("plan", began, 0, texts=(f"failed: {problem}",))
             return None
-        lines = [one_line(str(each).replace("\0", " ")) for each in queries]
+        lines = [one_line(str(sub_query).replace("\0", " ")) for sub_query in queries]
         texts = [text for text in dict.fromkeys(lines) if text and text != query][:MOST_SUB_QUERIES]
         trace.add("plan", began, len(texts), texts=tuple(texts))
         return texts
@@ -168,37 +170,37 @@ class Planner:
         self,
         query: str,
         vector: NDArray[np.float32],
-        chosen: Sequence[Selection],
+        choices: Sequence[Selection],
         places: tuple[tuple[str, ...], ...],
         trace: TraceRecorder,
     ) -> tuple[list[str], list[tuple[tuple[str, ...], ...]]]:
         """The query with each of the key terms that are nearest to it, and the selections to search for each."""
         began = time.perf_counter()
-        asked = _folded(query)
-        wanted: dict[str, tuple[tuple[str, ...], ...]] = {}
-        for position, selection in enumerate(chosen):
-            terms = [term for term in selection.key_terms if _folded(term) not in asked]
+        folded_query = _fold(query)
+        places_by_term: dict[str, tuple[tuple[str, ...], ...]] = {}
+        for position, selection in enumerate(choices):
+            terms = [term for term in selection.key_terms if _fold(term) not in folded_query]
             if not terms:
                 continue
-            scores = self._embedded(terms) @ vector
+            scores = self._embed(terms) @ vector
             order = sorted(range(len(terms)), key=lambda index: (-round(float(scores[index]), 6), index))
             for index in order[:TERMS]:
-                wanted.setdefault(terms[index], places[position : position + 1])
-        trace.add("key_terms", began, len(wanted), texts=tuple(wanted))
-        return [f"{query} {term}" for term in wanted], list(wanted.values())
+                places_by_term.setdefault(terms[index], places[position : position + 1])
+        trace.add("key_terms", began, len(places_by_term), texts=tuple(places_by_term))
+        return [f"{query} {term}" for term in places_by_term], list(places_by_term.values())
 
     def _sub_queries(self, texts: Sequence[str], places: Sequence[tuple[tuple[str, ...], ...]]) -> list[SubQuery]:
         if not texts:
             return []
-        cleaned = [clean_text(text) for text in texts]
-        vectors = self._embedder.embed(cleaned, EmbeddingKind.QUERY)
-        return [SubQuery(*each) for each in zip(cleaned, vectors, places, strict=True)]
+        clean_texts = [clean_text(text) for text in texts]
+        vectors = self._embedder.embed(clean_texts, EmbeddingKind.QUERY)
+        return [SubQuery(*fields) for fields in zip(clean_texts, vectors, places, strict=True)]
 
-    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embeddings of texts, each computed once."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if missing:
-            self._vectors |= zip(missing, self._embedder.embed(missing, EmbeddingKind.PASSAGE), strict=True)
+        missing_texts = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing_texts:
+            self._vectors |= zip(missing_texts, self._embedder.embed(missing_texts, EmbeddingKind.PASSAGE), strict=True)
         return np.stack([self._vectors[text] for text in texts])
 
     def _answer(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
@@ -227,39 +229,42 @@ def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]])
     if float(scores.std()) < 1e-6:
         return []
     order = sorted(range(len(scores)), key=lambda index: (-round(float(scores[index]), 6), index))
-    chosen: list[int] = []
+    chosen_indexes: list[int] = []
     for index in order:
-        if len(chosen) == MOST_SELECTIONS or scores[index] < least:
+        if len(chosen_indexes) == MOST_SELECTIONS or scores[index] < least:
             break
-        held = set(facets[index])
-        if not any(held <= set(facets[other]) or held >= set(facets[other]) for other in chosen):
-            chosen.append(index)
-    return chosen
+        own_facets = set(facets[index])
+        if not any(
+            own_facets <= set(facets[other_index]) or own_facets >= set(facets[other_index])
+            for other_index in chosen_indexes
+        ):
+            chosen_indexes.append(index)
+    return chosen_indexes
 
 
-def _within_filters(known: Sequence[Selection], filters: Filters) -> list[Selection]:
+def _within_filters(selections: Sequence[Selection], filters: Filters) -> list[Selection]:
     """Selections within the facet values asked for: those of most values, then those of most questions."""
-    asked = set(filters.facet)
-    inside = [each for each in known if asked.issuperset(each.facets)]
-    inside.sort(key=lambda each: -len(each.facets))
-    chosen: list[Selection] = []
-    for each in inside:
-        if not any(set(each.facets) <= set(other.facets) for other in chosen):
-            chosen.append(each)
-    return chosen[:MOST_SELECTIONS]
+    asked_facets = set(filters.facet)
+    inside = [selection for selection in selections if asked_facets.issuperset(selection.facets)]
+    inside.sort(key=lambda selection: -len(selection.facets))
+    choices: list[Selection] = []
+    for selection in inside:
+        if not any(set(selection.facets) <= set(wider_selection.facets) for wider_selection in choices):
+            choices.append(selection)
+    return choices[:MOST_SELECTIONS]
 
 
-def _described(selection: Selection) -> str:
+def _description(selection: Selection) -> str:
     values = " ".join(value.replace("_", " ").replace("=", " ") for value in selection.facets)
     return f"{values}: {', '.join(selection.key_terms)}"
 
 
-def _choice_request(query: str, known: Sequence[Selection], context_tokens: int) -> Request:
+def _choice_request(query: str, selections: Sequence[Selection], context_tokens: int) -> Request:
     room = context_tokens - _PROMPT_TOKENS - QUERY_TOKENS - _CHOICE_TOKENS
     tokens = max(_LEAST_TOKENS, min(_LISTED_TOKENS, room))
     lines: list[str] = []
-    for number, each in enumerate(known, start=1):
-        line = f"{number}. {each.name}: {', '.join(each.key_terms[:_LISTED_TERMS])}"
+    for number, selection in enumerate(selections, start=1):
+        line = f"{number}. {selection.name}: {', '.join(selection.key_terms[:_LISTED_TERMS])}"
         tokens -= estimate_tokens(line) + 1
         if lines and tokens < 0:
             break
@@ -279,12 +284,12 @@ def _choice_request(query: str, known: Sequence[Selection], context_tokens: int)
     )
 
 
-def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) -> Request:
+def _plan_request(query: str, choices: Sequence[Selection], context_tokens: int) -> Request:
     room = context_tokens - _PROMPT_TOKENS - QUERY_TOKENS - _PLAN_TOKENS
-    each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
+    selection_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(choices)))
     summaries = [
-        cut_to_tokens(f"{selection.name}\n{', '.join(selection.key_terms)}\n{selection.text}", each_tokens)
-        for selection in chosen
+        cut_to_tokens(f"{selection.name}\n{', '.join(selection.key_terms)}\n{selection.text}", selection_tokens)
+        for selection in choices
     ]
     return prompted(
         Tag("search", PLAN_STEP),
@@ -307,5 +312,5 @@ def _augment_request(query: str) -> Request:
     )
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -66,7 +66,7 @@ class TrainedModel:
         path = folder / FACTS_FILE
         try:
             facts = json.loads(path.read_bytes())
-            return cls(folder, [QueryForm(each) for each in facts["forms"]], int(facts["most_tokens"]), threads)
+            return cls(folder, [QueryForm(form) for form in facts["forms"]], int(facts["most_tokens"]), threads)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path}: the trained rewriter cannot be read: {error}") from error
 

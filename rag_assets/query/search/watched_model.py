@@ -72,7 +72,7 @@ class _WatchedSession:
             self._under_way.pop()  # it was not sent
             raise
         except ModelError as error:
-            self._failed(error, [self._under_way.pop()])
+            self._note_failure(error, [self._under_way.pop()])
             raise
 
     def take(self, *, wait: bool) -> Completion | None:
@@ -81,21 +81,21 @@ class _WatchedSession:
         except BudgetError:
             raise
         except ModelError as error:
-            self._failed(error, self._under_way)
+            self._note_failure(error, self._under_way)
             self._under_way = []
             raise
         self._model.cancellation.check()
         if completion is not None:
             self._model.note(completion)
-            answered = next((each for each in self._under_way if each[0] == completion.request), None)
-            if answered is not None:
-                self._under_way.remove(answered)
+            answered_entry = next((entry for entry in self._under_way if entry[0] == completion.request), None)
+            if answered_entry is not None:
+                self._under_way.remove(answered_entry)
         return completion
 
     def cancel(self) -> None:
         self._session.cancel()
 
-    def _failed(self, error: ModelError, requests: list[tuple[Request, float]]) -> None:
+    def _note_failure(self, error: ModelError, requests: list[tuple[Request, float]]) -> None:
         """Note requests that the model as a whole failed to answer."""
         self._model.cancellation.check()
         self._model.failure = error

@@ -99,42 +99,44 @@ class WeightedSearch:
             StoreError: A published file is gone.
         """
         scorer = self._scorer
-        found, signals = _signals(_mapped(request, self._query_map), indexes, trace, scorer.signals)
+        candidates, signals = _signals(_map_query(request, self._query_map), indexes, trace, scorer.signals)
         if COVERAGE in scorer.signals:
-            first = _read(_first(scorer, found, signals), indexes.chunks, trace)
-            found = [*{each.key: each for each in (*found, *first)}.values()]
+            first = _read(_best_candidates(scorer, candidates, signals), indexes.chunks, trace)
+            candidates = [*{candidate.key: candidate for candidate in (*candidates, *first)}.values()]
             signals[COVERAGE] = _coverage(request.text, first)
-        scores, lists = _scored(scorer, found, signals)
+        scores, lists = _score(scorer, candidates, signals)
         began = time.perf_counter()
         if RERANKER in scorer.signals and request.reranking is not None:
-            signals[RERANKER] = min_max(request.reranking.scores(rescored(found, scores), trace))
-            scores, lists = _scored(scorer, found, signals)
-        fused = rescored(found, scores)
-        trace.add("fuse", began, len(fused), scores=scored(fused, [*lists.values()]), texts=tuple(lists))
-        return fused
+            signals[RERANKER] = min_max(request.reranking.scores(rescored(candidates, scores), trace))
+            scores, lists = _score(scorer, candidates, signals)
+        fused_candidates = rescored(candidates, scores)
+        trace.add(
+            "fuse", began, len(fused_candidates), scores=scored(fused_candidates, [*lists.values()]), texts=tuple(lists)
+        )
+        return fused_candidates
 
 
-def _scored(
-    scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Scores]
+def _score(
+    scorer: Scorer, candidates: Sequence[Candidate], signals: Mapping[str, _Scores]
 ) -> tuple[_Scores, Mapping[str, _Scores]]:
     """Scores of passages, and what each signal that counts adds to them; with trees, of the first `TRACED` only."""
-    counting = [name for name in signals if name in scorer.signals]
+    signal_names = [name for name in signals if name in scorer.signals]
     if isinstance(scorer, Weights):
         weights = dict(zip(SIGNALS, scorer.vector().tolist(), strict=True))
-        lists = {name: _times(weights[name], signals[name]) for name in counting}
+        lists = {name: _times(weights[name], signals[name]) for name in signal_names}
         return comb_sum([*lists.values()]), lists
-    values = _values(found, signals)
+    values = _values(candidates, signals)
     scores = scorer.scores(values)
-    first = sorted(range(len(found)), key=lambda row: (-scores[row], found[row].key))[:TRACED]
-    added = dict(zip(SIGNALS, scorer.contributions(values[first]).T.tolist(), strict=True))
-    keys = [found[row].key for row in first]
-    lists = {name: dict(zip(keys, added[name], strict=True)) for name in SIGNALS if name in scorer.signals}
-    return dict(zip((each.key for each in found), scores.tolist(), strict=True)), lists
+    first = sorted(range(len(candidates)), key=lambda row: (-scores[row], candidates[row].key))[:TRACED]
+    contributions = dict(zip(SIGNALS, scorer.contributions(values[first]).T.tolist(), strict=True))
+    keys = [candidates[row].key for row in first]
+    lists = {name: dict(zip(keys, contributions[name], strict=True)) for name in SIGNALS if name in scorer.signals}
+    return dict(zip((candidate.key for candidate in candidates), scores.tolist(), strict=True)), lists
 
 
-def _values(found: Sequence[Candidate], signals: Mapping[str, _Scores]) -> NDArray[np.float64]:
+def _values(candidates: Sequence[Candidate], signals: Mapping[str, _Scores]) -> NDArray[np.float64]:
     """Signals of passages, float64 of shape `(passages, signals)`, in the order of `SIGNALS`."""
-    columns = [[signals.get(name, {}).get(each.key, 0.0) for each in found] for name in SIGNALS]
+    columns = [[signals.get(name, {}).get(candidate.key, 0.0) for candidate in candidates] for name in SIGNALS]
     return np.array(columns, dtype=np.float64).T
 
 
@@ -164,107 +166,116 @@ def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: Quer
         StoreError: A published file is gone.
     """
     trace = TraceRecorder()
-    shipped = SHIPPED[Granularity.CHUNK]
-    found, signals = _signals(_mapped(request, query_map), indexes, trace, SIGNALS)
-    signals[COVERAGE] = _coverage(request.text, _read(_first(shipped, found, signals), indexes.chunks, trace))
-    passages = tuple(sorted(found, key=lambda each: each.key))
-    read = np.empty(0)
+    scorer = SHIPPED[Granularity.CHUNK]
+    candidates, signals = _signals(_map_query(request, query_map), indexes, trace, SIGNALS)
+    signals[COVERAGE] = _coverage(
+        request.text, _read(_best_candidates(scorer, candidates, signals), indexes.chunks, trace)
+    )
+    passages = tuple(sorted(candidates, key=lambda candidate: candidate.key))
+    reranker_scores = np.empty(0)
     if request.reranking is not None:
-        scores, _ = _scored(shipped, found, signals)
-        own = request.reranking.scores(rescored(found, scores), trace)
+        scores, _ = _score(scorer, candidates, signals)
+        own = request.reranking.scores(rescored(candidates, scores), trace)
         signals[RERANKER] = min_max(own)
-        read = np.array([own.get(each.key, math.nan) for each in passages])
-    return RankingSignals(request.embedding, passages, _values(passages, signals), read)
+        reranker_scores = np.array([own.get(passage.key, math.nan) for passage in passages])
+    return RankingSignals(request.embedding, passages, _values(passages, signals), reranker_scores)
 
 
-def _mapped(request: RetrievalRequest, query_map: QueryMap | None) -> RetrievalRequest:
+def _map_query(request: RetrievalRequest, query_map: QueryMap | None) -> RetrievalRequest:
     return request if query_map is None else replace(request, vector=query_map.mapped(request.embedding))
 
 
 def _signals(
-    request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder, wanted: Collection[str]
+    request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder, signal_names: Collection[str]
 ) -> tuple[list[Candidate], dict[str, _Scores]]:
     """Passages that any signal finds, and the signals that are wanted and can be told."""
     chunks, summaries = indexes.chunks, indexes.summaries
-    asked = keywords(request.text) or request.text
+    query_text = keywords(request.text) or request.text
     depth = max(CANDIDATES, request.depth)
     where = request.filters.to_sql(chunks.columns)
     searches: dict[str, Callable[[TraceRecorder], list[Candidate]]] = {
-        "words": partial(chunks.matching, asked, where, depth),
+        "words": partial(chunks.matching, query_text, where, depth),
         "meaning": partial(chunks.nearest, request.embedding, where, depth),
     }
-    if "summary" in wanted and summaries is not None and summaries.row_count:
+    if "summary" in signal_names and summaries is not None and summaries.row_count:
         of_pages = sql_in("content_format", [SummaryFormat.PAGE])
         within = both(of_pages, request.filters.to_sql(summaries.columns))
         searches["summary"] = partial(summaries.nearest, request.embedding, within, CANDIDATES)
-    identifiers = [term for term in query_terms(asked).split() if kind_of(term) is TermKind.IDENTIFIER]
-    if "identifiers" in wanted and identifiers:
+    identifiers = [term for term in query_terms(query_text).split() if kind_of(term) is TermKind.IDENTIFIER]
+    if "identifiers" in signal_names and identifiers:
         searches["identifiers"] = partial(chunks.matching, " ".join(identifiers), where, depth)
     graph, worth = None, 0.0
-    if "graph" in wanted and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
+    if "graph" in signal_names and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
         graph = indexes.graphs.get()
         worth = walk_worth(request.text, graph)
     if worth:
         searches["entities"] = partial(entities_near, request, indexes)
     rankings = dict(zip(searches, at_once([*searches.values()], trace), strict=True))
-    matching, nearest = rankings["words"], rankings["meaning"]
-    walked: list[Candidate] = []
+    word_matches, nearest = rankings["words"], rankings["meaning"]
+    walked_passages: list[Candidate] = []
     if graph is not None and worth:
-        walked = _walked(request, indexes, graph, rankings["entities"], nearest, matching, trace)
-    found = [*{each.key: each for each in chain(matching, nearest, walked)}.values()]
-    words, meaning = _by_best(matching), _by_place(nearest)
-    own = {each.key: 0.0 for each in found} | comb_sum([words, _times(_OWN_MEANING, meaning)])
+        walked_passages = _walk(request, indexes, graph, rankings["entities"], nearest, word_matches, trace)
+    candidates = [*{candidate.key: candidate for candidate in chain(word_matches, nearest, walked_passages)}.values()]
+    words, meaning = _by_best(word_matches), _by_place(nearest)
+    own = {candidate.key: 0.0 for candidate in candidates} | comb_sum([words, _times(_OWN_MEANING, meaning)])
     signals: dict[str, _Scores] = {"words": words, "meaning": meaning}
-    if "page" in wanted:
-        signals["page"] = _group_scores(found, own, lambda each: each.page_id or each.key)
-    if "names" in wanted:
-        signals["names"] = _name_scores(asked, found)
+    if "page" in signal_names:
+        signals["page"] = _group_scores(candidates, own, lambda candidate: candidate.page_id or candidate.key)
+    if "names" in signal_names:
+        signals["names"] = _name_scores(query_text, candidates)
     if "summary" in rankings:
         ranking = rankings["summary"]
-        of_page = {each.page_id: score for each, score in zip(ranking, _by_place(ranking).values(), strict=True)}
-        signals["summary"] = {each.key: of_page.get(each.page_id, 0.0) for each in found}
-    if "document" in wanted:
-        signals["document"] = _group_scores(found, own, lambda each: each.document_id)
-    if "agreement" in wanted:
+        of_page = {summary.page_id: score for summary, score in zip(ranking, _by_place(ranking).values(), strict=True)}
+        signals["summary"] = {candidate.key: of_page.get(candidate.page_id, 0.0) for candidate in candidates}
+    if "document" in signal_names:
+        signals["document"] = _group_scores(candidates, own, lambda candidate: candidate.document_id)
+    if "agreement" in signal_names:
         signals["agreement"] = {key: min(score, meaning[key]) for key, score in words.items() if key in meaning}
     shares = _by_best(rankings.get("identifiers", ()))
-    signals["identifiers"] = {each.key: shares[each.key] for each in found if each.key in shares}
-    if walked:
-        first = heapq.nsmallest(_WALK_READ, found, key=lambda each: (-own[each.key], each.key))
-        read = _read([*first, *walked[:_WALK_READ]], chunks, trace)
-        found = [*{each.key: each for each in (*found, *read)}.values()]
-        worth *= _said_beyond(request.text, read[: len(first)], read[len(first) :])
-        signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(walked)}
-    return found, signals
+    signals["identifiers"] = {
+        candidate.key: shares[candidate.key] for candidate in candidates if candidate.key in shares
+    }
+    if walked_passages:
+        first = heapq.nsmallest(_WALK_READ, candidates, key=lambda candidate: (-own[candidate.key], candidate.key))
+        read_passages = _read([*first, *walked_passages[:_WALK_READ]], chunks, trace)
+        candidates = [*{candidate.key: candidate for candidate in (*candidates, *read_passages)}.values()]
+        worth *= _said_beyond(request.text, read_passages[: len(first)], read_passages[len(first) :])
+        signals["graph"] = {
+            passage.key: worth * math.exp(-at / _WALK_PLACES) for at, passage in enumerate(walked_passages)
+        }
+    return candidates, signals
 
 
-def _walked(
+def _walk(
     request: RetrievalRequest,
     indexes: Indexes,
     graph: PassageGraph,
     entities: Sequence[Candidate],
     nearest: Sequence[Candidate],
-    matching: Sequence[Candidate],
+    word_matches: Sequence[Candidate],
     trace: TraceRecorder,
 ) -> list[Candidate]:
     """Passages to which a walk leads from entities and from the nearest passages."""
     walk = walk_between(request, graph, entities, nearest, trace)
-    known = {each.key: each for each in chain(matching, nearest)}
-    return ranked_passages(graph, walk.passages, replace(request, depth=CANDIDATES), indexes, trace, known)
+    known_candidates = {candidate.key: candidate for candidate in chain(word_matches, nearest)}
+    return ranked_passages(graph, walk.passages, replace(request, depth=CANDIDATES), indexes, trace, known_candidates)
 
 
-def _first(scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Scores]) -> list[Candidate]:
+def _best_candidates(
+    scorer: Scorer, candidates: Sequence[Candidate], signals: Mapping[str, _Scores]
+) -> list[Candidate]:
     """The passages that are read, best first; equal ones by key."""
-    scores = dict(zip((each.key for each in found), scorer.scores(_values(found, signals)).tolist(), strict=True))
-    return heapq.nsmallest(_READ, found, key=lambda each: (-scores[each.key], each.key))
+    values = scorer.scores(_values(candidates, signals)).tolist()
+    scores = dict(zip((candidate.key for candidate in candidates), values, strict=True))
+    return heapq.nsmallest(_READ, candidates, key=lambda candidate: (-scores[candidate.key], candidate.key))
 
 
-def _read(found: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> list[Candidate]:
+def _read(candidates: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> list[Candidate]:
     """Passages with what is shown of them."""
     began = time.perf_counter()
-    read = chunks.read(found)
-    trace.add("fetch", began, len(read), index=chunks.name, version=chunks.version)
-    return read
+    passages = chunks.read(candidates)
+    trace.add("fetch", began, len(passages), index=chunks.name, version=chunks.version)
+    return passages
 
 
 def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
@@ -274,91 +285,92 @@ def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
     Each counts once, and a compound in part; those that few of these passages hold weigh most, so that what all say of
     the system or the document that is asked about does not tell them apart.
     """
-    held, short = _held(question, passages)
-    scores = held @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (held.sum(axis=0) + 0.5))))
+    word_shares, short = _word_shares(question, passages)
+    scores = word_shares @ (short * np.maximum(0.0, np.log((len(passages) + 1) / (word_shares.sum(axis=0) + 0.5))))
     best = float(scores.max(initial=0.0)) or 1.0
-    return {each.key: score / best for each, score in zip(passages, scores.tolist(), strict=True)}
+    return {passage.key: score / best for passage, score in zip(passages, scores.tolist(), strict=True)}
 
 
-def _said_beyond(question: str, found: Sequence[Candidate], walked: Sequence[Candidate]) -> float:
+def _said_beyond(question: str, found_passages: Sequence[Candidate], walked_passages: Sequence[Candidate]) -> float:
     """What a walk is worth beside the passages that words and meaning find: 0 where none that it leads to holds more
     than a few words of the question which that of these lacks that holds most, 1 where one holds many, or none is
     found.
     """
-    held, weights = _held(question, [*found, *walked])
-    of_found, of_walked = held[: len(found)], held[len(found) :]
-    if not len(of_found) or not len(of_walked):
+    word_shares, weights = _word_shares(question, [*found_passages, *walked_passages])
+    found_shares, walked_shares = word_shares[: len(found_passages)], word_shares[len(found_passages) :]
+    if not len(found_shares) or not len(walked_shares):
         return 1.0
-    best = of_found[np.argmax(of_found @ weights)]
-    beyond = float((np.maximum(0.0, of_walked - best) @ weights).max()) / (weights.sum() or 1.0)
+    best = found_shares[np.argmax(found_shares @ weights)]
+    beyond = float((np.maximum(0.0, walked_shares - best) @ weights).max()) / (weights.sum() or 1.0)
     return min(1.0, max(0.0, beyond - _LITTLE_BEYOND) / (_MUCH_BEYOND - _LITTLE_BEYOND))
 
 
-def _held(question: str, passages: Sequence[Candidate]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _word_shares(question: str, passages: Sequence[Candidate]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Shares of a question's words that passages with their places hold, float64 of shape `(passages, words)`, and the
     weights of the words.
     """
     words = list(dict.fromkeys(content_words(keywords(question))))
-    held = np.zeros((len(passages), len(words)))
-    for row, each in enumerate(passages):
-        shown = each.shown or {}
-        said = (shown.get(name) for name in ("title", "page_name", "heading", "text", "beginning"))
-        held[row] = shares_held(words, "\n".join([each.document_id, *filter(None, said)]))
-    return held, np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
+    word_shares = np.zeros((len(passages), len(words)))
+    for row, passage in enumerate(passages):
+        shown_values = passage.shown or {}
+        texts = (shown_values.get(name) for name in ("title", "page_name", "heading", "text", "beginning"))
+        word_shares[row] = shares_held(words, "\n".join([passage.document_id, *filter(None, texts)]))
+    return word_shares, np.array([_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words])
 
 
 def _times(weight: float, scores: Mapping[str, float]) -> dict[str, float]:
     return {key: weight * score for key, score in scores.items()}
 
 
-def _by_best(found: Sequence[Candidate]) -> dict[str, float]:
+def _by_best(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Scores as shares of the best."""
-    best = max((each.score for each in found), default=0.0)
-    return {each.key: each.score / best if best > 0 else 0.0 for each in found}
+    best = max((candidate.score for candidate in candidates), default=0.0)
+    return {candidate.key: candidate.score / best if best > 0 else 0.0 for candidate in candidates}
 
 
-def _by_place(found: Sequence[Candidate]) -> dict[str, float]:
+def _by_place(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Scores from 0, that of the candidate at place `CANDIDATES` or the last, up to 1; in the order given."""
-    if not found:
+    if not candidates:
         return {}
-    best, least = found[0].score, found[:CANDIDATES][-1].score
+    best, least = candidates[0].score, candidates[:CANDIDATES][-1].score
     span = best - least
-    return {each.key: max(0.0, (each.score - least) / span) if span > 0 else 1.0 for each in found}
+    return {candidate.key: max(0.0, (candidate.score - least) / span) if span > 0 else 1.0 for candidate in candidates}
 
 
 def _group_scores(
-    found: Sequence[Candidate], own: Mapping[str, float], group_of: Callable[[Candidate], str]
+    candidates: Sequence[Candidate], own: Mapping[str, float], group_of: Callable[[Candidate], str]
 ) -> dict[str, float]:
     """For each passage the sum of the scores of its page's or document's, each further one at half the weight, by the
     best page's or document's.
     """
     scores: dict[str, float] = {}
-    held: Counter[str] = Counter()
-    for each in sorted(found, key=lambda each: (-own[each.key], each.key)):
-        group = group_of(each)
-        scores[group] = scores.get(group, 0.0) + own[each.key] * _PLACE_DISCOUNT ** held[group]
-        held[group] += 1
+    counts: Counter[str] = Counter()
+    for candidate in sorted(candidates, key=lambda candidate: (-own[candidate.key], candidate.key)):
+        group = group_of(candidate)
+        scores[group] = scores.get(group, 0.0) + own[candidate.key] * _PLACE_DISCOUNT ** counts[group]
+        counts[group] += 1
     best = max(scores.values(), default=0.0) or 1.0
-    return {each.key: scores[group_of(each)] / best for each in found}
+    return {candidate.key: scores[group_of(candidate)] / best for candidate in candidates}
 
 
-def _name_scores(asked: str, found: Sequence[Candidate]) -> dict[str, float]:
+def _name_scores(query_text: str, candidates: Sequence[Candidate]) -> dict[str, float]:
     """For each passage what the path of its document shares with the query, by the best document's.
 
     A term weighs by its kind and by how few of the documents found have it in their paths, as in BM25.
     """
-    documents = {each.document_id for each in found}
-    names = {each: set(search_terms(each.partition("/")[2]).split()) for each in documents}
-    terms = query_terms(asked).split()
-    held = Counter(term for name in names.values() for term in name.intersection(terms))
+    documents = {candidate.document_id for candidate in candidates}
+    names = {document_id: set(search_terms(document_id.partition("/")[2]).split()) for document_id in documents}
+    terms = query_terms(query_text).split()
+    document_counts = Counter(term for name in names.values() for term in name.intersection(terms))
     weights = {
-        term: TERM_WEIGHTS[kind_of(term)] * math.log1p((len(names) - held[term] + 0.5) / (held[term] + 0.5))
+        term: TERM_WEIGHTS[kind_of(term)]
+        * math.log1p((len(names) - document_counts[term] + 0.5) / (document_counts[term] + 0.5))
         for term in terms
-        if term in held
+        if term in document_counts
     }
     scores = {
         document: sum(weights[term] for term in terms if term in name) / (1 + _NAME_TERM_COST * len(name))
         for document, name in names.items()
     }
     best = max(scores.values(), default=0.0) or 1.0
-    return {each.key: scores[each.document_id] / best for each in found}
+    return {candidate.key: scores[candidate.document_id] / best for candidate in candidates}
