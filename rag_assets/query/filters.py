@@ -87,9 +87,9 @@ class Filters:
         Args:
             document: Its `document_id`, `folder`, `format`, `language` and `modified_at`, as in the table of documents.
         """
-        changed = document["modified_at"]
-        is_in_time = (self.modified_from is None or (changed is not None and changed >= self.modified_from)) and (
-            self.modified_before is None or (changed is not None and changed < self.modified_before)
+        time = document["modified_at"]
+        is_in_time = (self.modified_from is None or (time is not None and time >= self.modified_from)) and (
+            self.modified_before is None or (time is not None and time < self.modified_before)
         )
         return (
             is_in_time
@@ -102,11 +102,11 @@ class Filters:
 
     def facet_values(self) -> dict[str, tuple[str, ...]]:
         """Facet values asked for, each as `facet=value`, by facet."""
-        found: dict[str, tuple[str, ...]] = {}
+        values_by_name: dict[str, tuple[str, ...]] = {}
         for value in self.facet:
             name = value.partition("=")[0]
-            found[name] = (*found.get(name, ()), value)
-        return found
+            values_by_name[name] = (*values_by_name.get(name, ()), value)
+        return values_by_name
 
 
 NO_FILTERS = Filters()
@@ -149,9 +149,11 @@ def check_filters(filters: Filters, searched: Known, others: Known) -> None:
     start = _time_text(filters.modified_from) if filters.modified_from else ""
     end = _time_text(filters.modified_before) if filters.modified_before else ""
     times = sorted(searched("modified_at"))
-    if not any(start <= each < (end or _NEVER) for known in (times, others("modified_at")) for each in known):
-        nearest = [*[each for each in times if each < start][-1:], *[each for each in times if each >= end > ""][:1]]
-        seconds = [re.sub(r"\.\d+", "", each) for each in nearest]
+    if not any(
+        start <= time < (end or _NEVER) for change_times in (times, others("modified_at")) for time in change_times
+    ):
+        nearest = [*[time for time in times if time < start][-1:], *[time for time in times if time >= end > ""][:1]]
+        seconds = [re.sub(r"\.\d+", "", time) for time in nearest]
         raise QueryError(f"no document has modified {start}..{end}; nearest: {', '.join(seconds) or 'none'}")
 
 
@@ -162,78 +164,80 @@ def check_known(name: str, values: Collection[str], known: Collection[str]) -> N
         QueryError: None of them is known; the message names those near them and those that there are.
     """
     if values and not _is_held(name, values, known):
-        lacking = "there is no document" if name == "document" else f"no document has {name}"
-        raise QueryError(f"{lacking} {', '.join(values)}; {there_are(name, values, known)}")
+        statement = "there is no document" if name == "document" else f"no document has {name}"
+        raise QueryError(f"{statement} {', '.join(values)}; {there_are(name, values, known)}")
 
 
 def there_are(name: str, values: Collection[str], known: Collection[str]) -> str:
     """Which values may have been meant by those that are not known, and which there are; for a message."""
     if name == "folder":  # what lies below a folder is in it
-        known = {each[: slash.start()] for each in known for slash in re.finditer("/|$", each)}
-    near = dict.fromkeys(each for value in [*values][:_NEAR] for each in _near(name, value, known))
-    listed = sorted(known)
-    shown = listed[:1]
-    for value in listed[1:_SHOWN]:
-        if sum(map(len, shown)) + len(value) > _SHOWN_CHARS:
+        known = {path[: slash.start()] for path in known for slash in re.finditer("/|$", path)}
+    near = dict.fromkeys(suggestion for value in [*values][:_NEAR] for suggestion in _suggestions(name, value, known))
+    ordered_values = sorted(known)
+    shown_values = ordered_values[:1]
+    for value in ordered_values[1:_SHOWN]:
+        if sum(map(len, shown_values)) + len(value) > _SHOWN_CHARS:
             break
-        shown.append(value)
+        shown_values.append(value)
     hint = f"did you mean {', '.join(near)}? " if near else ""
-    more = f" and {len(listed) - len(shown):,} more" if len(listed) > len(shown) else ""
-    return f"{hint}there are: {', '.join(shown) or 'none'}{more}"
+    rest = f" and {len(ordered_values) - len(shown_values):,} more" if len(ordered_values) > len(shown_values) else ""
+    return f"{hint}there are: {', '.join(shown_values) or 'none'}{rest}"
 
 
 def texts_of(column: pa.ChunkedArray) -> frozenset[str]:
     """The values of a column of texts or times but empty ones; times in UTC, as texts that stand in their order."""
     values = column.unique().to_pylist()
-    return frozenset(_time_text(each) if isinstance(each, datetime) else each for each in values if each)
+    return frozenset(_time_text(value) if isinstance(value, datetime) else value for value in values if value)
 
 
 def _time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()  # whose sign of the offset stands before a point, as it should
 
 
-def _is_held(name: str, values: Iterable[str], known: Collection[str]) -> bool:
+def _is_held(name: str, values: Iterable[str], known_values: Collection[str]) -> bool:
     """Whether something satisfies a condition, as its translation to SQL has it."""
     if name.startswith(_FACET):
-        return any(value in known for value in values)
+        return any(value in known_values for value in values)
     normal = [unicodedata.normalize("NFC", value) for value in values]
     if name in _WITH_WILDCARDS:
-        return any(value in known or any(map(_glob(_as_glob(value)), known)) for value in normal)
+        return any(value in known_values or any(map(_glob(_as_glob(value)), known_values)) for value in normal)
     if name == "folder":
         folders = tuple(value.rstrip("/") for value in normal)
         below = tuple(f"{folder}/" for folder in folders)
-        return any(each in folders or each.startswith(below) for each in known)
-    return any(value.strip().lower() in known for value in normal)
+        return any(folder in folders or folder.startswith(below) for folder in known_values)
+    return any(value.strip().lower() in known_values for value in normal)
 
 
-def _near(name: str, value: str, known: Collection[str]) -> list[str]:
+def _suggestions(name: str, value: str, known_values: Collection[str]) -> list[str]:
     """Values that one may stand for, best first: what it is another name of, a part of, or spelt nearly as."""
-    folded = {_folded(each): each for each in sorted(known)}
-    wanted = _folded(value).strip("*?/ ")
-    near = [each for each in (*formats_called(wanted), _LANGUAGES.get(wanted, "")) if each in folded]
-    holds, is_part = _glob(f"*{wanted}*"), _glob(f"*/{wanted}/*")
-    parts = {each: is_part(f"/{each}/") is not None for each in folded if wanted and holds(each)}
+    originals = {_fold(known_value): known_value for known_value in sorted(known_values)}
+    folded_value = _fold(value).strip("*?/ ")
+    near = [text for text in (*formats_called(folded_value), _LANGUAGES.get(folded_value, "")) if text in originals]
+    holds, is_part = _glob(f"*{folded_value}*"), _glob(f"*/{folded_value}/*")
+    parts = {text: is_part(f"/{text}/") is not None for text in originals if folded_value and holds(text)}
     # one letter stands in too many
-    held = [each for each in parts if parts[each] or len(wanted) > 1 or not wanted.isascii()]
-    near += sorted(held, key=lambda each: (not parts[each], len(each), each))[:_NEAR]
-    ends = {each.rpartition("/")[2]: each for each in reversed(folded)}
-    near += _spelt_like(wanted, folded)
-    near += [ends[each] for each in _spelt_like(wanted.rpartition("/")[2], ends)]
-    found = [folded[each] for each in dict.fromkeys(near)][:_NEAR]
+    holders = [text for text in parts if parts[text] or len(folded_value) > 1 or not folded_value.isascii()]
+    near += sorted(holders, key=lambda text: (not parts[text], len(text), text))[:_NEAR]
+    ends = {text.rpartition("/")[2]: text for text in reversed(originals)}
+    near += _spelt_like(folded_value, originals)
+    near += [ends[ending] for ending in _spelt_like(folded_value.rpartition("/")[2], ends)]
+    suggestions = [originals[text] for text in dict.fromkeys(near)][:_NEAR]
     anywhere = f"*/{value}"
-    if name in _WITH_WILDCARDS and {"*", "?"}.intersection(value) and _is_held(name, [anywhere], known):
-        return [anywhere, *found]
-    return found
+    if name in _WITH_WILDCARDS and {"*", "?"}.intersection(value) and _is_held(name, [anywhere], known_values):
+        return [anywhere, *suggestions]
+    return suggestions
 
 
-def _spelt_like(text: str, others: Collection[str]) -> list[str]:
+def _spelt_like(text: str, texts: Collection[str]) -> list[str]:
     """Texts that are spelt nearly as one, the nearest first."""
     characters = frozenset(text)
-    if len(others) > _COMPARED:
-        others = nlargest(
-            _COMPARED, others, lambda each: len(characters.intersection(each)) / len(characters.union(each))
+    if len(texts) > _COMPARED:
+        texts = nlargest(
+            _COMPARED,
+            texts,
+            lambda other_text: len(characters.intersection(other_text)) / len(characters.union(other_text)),
         )
-    return get_close_matches(text, others, _NEAR, _LEAST_RATIO)
+    return get_close_matches(text, texts, _NEAR, _LEAST_RATIO)
 
 
 def _as_glob(value: str) -> str:
@@ -246,7 +250,7 @@ def _glob(value: str) -> Callable[[str], re.Match[str] | None]:
     return re.compile(fnmatch.translate(value.replace("[", "[[]"))).match
 
 
-def _folded(value: str) -> str:
+def _fold(value: str) -> str:
     return unicodedata.normalize("NFC", value).strip().lower()
 
 
@@ -272,8 +276,8 @@ def parse_filters(expressions: Iterable[str]) -> Filters:
             filters = replace(filters, facet=(*filters.facet, f"{name.removeprefix(_FACET)}={value.strip()}"))
             continue
         if name not in _FIELDS:
-            expected = ", ".join((*_FIELDS, f"{_FACET}NAME"))
-            raise QueryError(f"filter {expression!r}: unknown field, expected one of {expected}")
+            field_names = ", ".join((*_FIELDS, f"{_FACET}NAME"))
+            raise QueryError(f"filter {expression!r}: unknown field, expected one of {field_names}")
         if name == "modified":
             filters = _with_range(filters, expression, value.strip())
         else:

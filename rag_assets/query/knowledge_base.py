@@ -188,11 +188,11 @@ class KnowledgeBase:
 
     def variant(self, options: QueryOptions, rewriter: Rewriter | None = None) -> "KnowledgeBase":
         """The same version, which stays open, with other options, and another rewriter if one is given."""
-        other = copy.copy(self)
+        variant = copy.copy(self)
         rewriter = rewriter or self._modes.rewriter
         modes = replace(self._modes, hyde=options.hyde, rewriter=rewriter, ranking=options.ranking)
-        vars(other).update(_options=options, _modes=modes)
-        return other
+        vars(variant).update(_options=options, _modes=modes)
+        return variant
 
     def search(  # noqa: PLR0913 - one argument a choice of the caller
         self,
@@ -236,8 +236,8 @@ class KnowledgeBase:
         parameters = self._parameters(mode, k, filters, granularity, summaries, levels, history)
         self._check(query, parameters)
         trace = TraceRecorder()
-        parameters = self._chosen(query, parameters, trace)
-        vector = self._embedded(query, parameters.mode, trace)
+        parameters = self._choose(query, parameters, trace)
+        vector = self._embed(query, parameters.mode, trace)
         return self._result(query, vector, parameters, trace, cancellation or Cancellation())
 
     def search_all(
@@ -260,20 +260,22 @@ class KnowledgeBase:
             QueryError: As for `search`, like the other errors; the message names the query.
         """
         parameters = self._parameters(mode, k, filters, granularity, summaries, levels)
-        remaining = iter(queries)
-        while batch := list(islice(remaining, _QUERY_BATCH)):
+        waiting_queries = iter(queries)
+        while batch := list(islice(waiting_queries, _QUERY_BATCH)):
             for query_id, text in batch:
                 try:
                     self._check(text, parameters)
                 except QueryError as error:
                     raise QueryError(f"query {query_id}: {error}") from error
             traces = [TraceRecorder() for _ in batch]
-            chosen = [self._chosen(text, parameters, trace) for (_, text), trace in zip(batch, traces, strict=True)]
-            embedded = [each.mode not in NEEDS_NO_VECTOR for each in chosen]
-            texts = [clean_text(text) for (_, text), wanted in zip(batch, embedded, strict=True) if wanted]
+            choices = [self._choose(text, parameters, trace) for (_, text), trace in zip(batch, traces, strict=True)]
+            vector_flags = [choice.mode not in NEEDS_NO_VECTOR for choice in choices]
+            texts = [
+                clean_text(text) for (_, text), needs_vector in zip(batch, vector_flags, strict=True) if needs_vector
+            ]
             vectors = iter(self._embedder.embed(texts, EmbeddingKind.QUERY) if texts else ())
-            for (query_id, text), own, wanted, trace in zip(batch, chosen, embedded, traces, strict=True):
-                yield query_id, self._result(text, next(vectors) if wanted else None, own, trace, Cancellation())
+            for (query_id, text), own, needs_vector, trace in zip(batch, choices, vector_flags, traces, strict=True):
+                yield query_id, self._result(text, next(vectors) if needs_vector else None, own, trace, Cancellation())
 
     def ranking_signals(self, query: str) -> RankingSignals:
         """All signals of mode `weighted` for a query, from which its weights are learned.
@@ -290,7 +292,7 @@ class KnowledgeBase:
 
     def passage_vectors(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
         """Vectors of passages that were found, one a row."""
-        return self._indexes.chunks.vectors([each.row_id for each in candidates])
+        return self._indexes.chunks.vectors([candidate.row_id for candidate in candidates])
 
     def ask(
         self,
@@ -366,21 +368,24 @@ class KnowledgeBase:
         self._check(question, parameters)
         question = clean_text(question)
         trace = TraceRecorder()
-        parameters = self._chosen(question, parameters, trace, answers=True)
+        parameters = self._choose(question, parameters, trace, answers=True)
         resolves = parameters.mode.partition("+")[0] == REWRITE_MODE
         query = question if resolves else with_history(question, parameters.history)
         if query != question:
             trace.add("history", time.perf_counter(), 1, texts=(query,))
-        vector = self._embedded(query, parameters.mode, trace)
+        vector = self._embed(query, parameters.mode, trace)
         modes = self._modes.watched(trace, cancellation)
-        searched = parameters if resolves else replace(parameters, history=())  # the query holds what it refers to
-        request, candidates = self._retrieve(query, vector, searched, modes, trace)
+        # the query holds what it refers to
+        own_parameters = parameters if resolves else replace(parameters, history=())
+        request, candidates = self._retrieve(query, vector, own_parameters, modes, trace)
         retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
         reader, reports = self._options.reader, self._options.reports
 
         def find(text: str) -> tuple[Hit, ...]:
-            _, found = self._retrieve(text, self._embedded(text, searched.mode, trace), searched, modes, trace)
-            return self._hits(found[: parameters.k], trace)
+            _, passages = self._retrieve(
+                text, self._embed(text, own_parameters.mode, trace), own_parameters, modes, trace
+            )
+            return self._hits(passages[: parameters.k], trace)
 
         asking = Asking(
             *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, self._scorer),
@@ -388,7 +393,7 @@ class KnowledgeBase:
         )
         yield from asking.events(retrieval, trace, live=live)
 
-    def _chosen(
+    def _choose(
         self, query: str, parameters: SearchParameters, trace: TraceRecorder, *, answers: bool = False
     ) -> SearchParameters:
         """What is asked of a search, where `auto` is to choose."""
@@ -397,7 +402,7 @@ class KnowledgeBase:
         lacks_writer = answers and self.writer is None
         return choose_mode(clean_text(query), parameters, self._indexes, trace, lacks_writer=lacks_writer)
 
-    def _embedded(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
+    def _embed(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
         if mode in NEEDS_NO_VECTOR:
             return None
         began = time.perf_counter()
@@ -431,20 +436,22 @@ class KnowledgeBase:
             tuple(history),
         )
 
-    def _check(self, query: str, asked: SearchParameters) -> None:
+    def _check(self, query: str, parameters: SearchParameters) -> None:
         if not clean_text(query).strip():
             raise QueryError("the query is empty")
-        check_mode(asked.mode)
-        if not 1 <= asked.k <= MAX_K:
-            raise QueryError(f"k is {asked.k}, expected 1 to {MAX_K}")
-        if asked.granularity not in list(Granularity):
-            raise QueryError(f"unknown granularity {asked.granularity!r}, expected one of {', '.join(Granularity)}")
-        if asked.summaries not in _SUMMARIES:
-            raise QueryError(f"unknown summaries {asked.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
+        check_mode(parameters.mode)
+        if not 1 <= parameters.k <= MAX_K:
+            raise QueryError(f"k is {parameters.k}, expected 1 to {MAX_K}")
+        if parameters.granularity not in list(Granularity):
+            raise QueryError(
+                f"unknown granularity {parameters.granularity!r}, expected one of {', '.join(Granularity)}"
+            )
+        if parameters.summaries not in _SUMMARIES:
+            raise QueryError(f"unknown summaries {parameters.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
-        others = self._knowledge.values if self._knowledge is not None else lambda _: frozenset()
-        check_filters(asked.filters, self._indexes.chunks.known, others)
+        values_of = self._knowledge.values if self._knowledge is not None else lambda _: frozenset()
+        check_filters(parameters.filters, self._indexes.chunks.known, values_of)
 
     def _result(
         self,
@@ -498,13 +505,13 @@ class KnowledgeBase:
     def _hits(self, candidates: Sequence[Candidate], trace: TraceRecorder) -> tuple[Hit, ...]:
         began = time.perf_counter()
         chunks = self._indexes.chunks
-        missing = [candidate.row_id for candidate in candidates if candidate.shown is None]
-        rows = chunks.shown(missing)
-        if missing:
+        missing_ids = [candidate.row_id for candidate in candidates if candidate.shown is None]
+        rows = chunks.shown(missing_ids)
+        if missing_ids:
             trace.add("fetch", began, len(rows), index=chunks.name, version=chunks.version)
         return tuple(
-            _hit(rank, each, rows[each.row_id] if each.shown is None else each.shown)
-            for rank, each in enumerate(candidates, start=1)
+            _hit(rank, candidate, rows[candidate.row_id] if candidate.shown is None else candidate.shown)
+            for rank, candidate in enumerate(candidates, start=1)
         )
 
 

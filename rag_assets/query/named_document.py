@@ -115,7 +115,9 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"^[「『\"“'](?P<name>[^「」『』\"“”]+)[」』\"”']$")
-_EXTENSIONS = "|".join(sorted(extension for each in DocumentFormat for extension in each.extensions))
+_EXTENSIONS = "|".join(
+    sorted(extension for document_format in DocumentFormat for extension in document_format.extensions)
+)
 _AS_FILES_ARE = re.compile(rf"\S[_＿]\S|\S\.(?:{_EXTENSIONS})$|[A-Za-z]\S*-\S*\d|\d\S*-\S*[A-Za-z]", re.IGNORECASE)
 
 
@@ -145,18 +147,18 @@ class SummaryAsked:
         text = one_line(unicodedata.normalize("NFKC", question))
         if len(question) > _READ_CHARS or len(text) > _READ_CHARS:
             return None
-        text = one_line(_ADVERBS.sub(_parted, _BEGINNING.sub("", text.strip(" ?.!。、")))).strip(" ?.!。、,")
+        text = one_line(_ADVERBS.sub(_gap, _BEGINNING.sub("", text.strip(" ?.!。、")))).strip(" ?.!。、,")
         for pattern in _ASKED:
-            if found := pattern.match(_BEGINNING.sub("", text)):
-                groups = found.groupdict()
+            if match := pattern.match(_BEGINNING.sub("", text)):
+                groups = match.groupdict()
                 name, count = _SAID.subn("", groups["name"].strip())
                 name = _DETERMINER.sub("", name.strip())
-                quoted = _QUOTED.match(name)
-                name = (quoted["name"] if quoted else name).strip()
+                quotation = _QUOTED.match(name)
+                name = (quotation["name"] if quotation else name).strip()
                 if len(name) < _LEAST_CHARS or _REFERS.search(name):
                     return None
                 says_document = bool(count or groups.get("said"))
-                return cls(name, says_document, quoted is not None, groups.get("part") is not None)
+                return cls(name, says_document, quotation is not None, groups.get("part") is not None)
         return None
 
 
@@ -184,30 +186,36 @@ def named_document(question: str, stored: StoredTables, allowed: Collection[str]
     Raises:
         StoreError: A published file is gone.
     """
-    asked = SummaryAsked.of(question)
-    if asked is None:
+    request = SummaryAsked.of(question)
+    if request is None:
         return None
     rows = {
         row["document_id"]: row
         for row in stored.read(DOCUMENTS, _COLUMNS).to_pylist()
         if allowed is None or row["document_id"] in allowed
     }
-    name, is_file = fold_name(asked.name), _AS_FILES_ARE.search(asked.name) is not None
-    is_meant = is_file or asked.says_document or _OF_KIND.search(asked.name) is not None
-    exact = [each for each, row in rows.items() if name in _names(row)]
-    if len(exact) == 1 and (is_meant or asked.is_quoted or _HAS_DIGIT.search(name)):
+    name, is_file = fold_name(request.name), _AS_FILES_ARE.search(request.name) is not None
+    is_meant = is_file or request.says_document or _OF_KIND.search(request.name) is not None
+    exact = [document_id for document_id, row in rows.items() if name in _names(row)]
+    if len(exact) == 1 and (is_meant or request.is_quoted or _HAS_DIGIT.search(name)):
         return NamedDocument(rows[exact[0]], surely=is_file)
     if exact or not is_meant:
         return None
-    held = {each: content_terms(f"{_words(PurePath(each).name)} {row['title']}") for each, row in rows.items()}
-    found = _holding(asked, held)
-    if not found:
-        held = {each: held[each] | content_terms(line) for each, line in _first_lines(rows, stored)}
-        found = _holding(asked, held)
-    return NamedDocument(rows[found[0]], surely=False) if len(found) == 1 else None
+    terms_by_id = {
+        document_id: content_terms(f"{_words(PurePath(document_id).name)} {row['title']}")
+        for document_id, row in rows.items()
+    }
+    matches = _matching_documents(request, terms_by_id)
+    if not matches:
+        terms_by_id = {
+            document_id: terms_by_id[document_id] | content_terms(line)
+            for document_id, line in _first_lines(rows, stored)
+        }
+        matches = _matching_documents(request, terms_by_id)
+    return NamedDocument(rows[matches[0]], surely=False) if len(matches) == 1 else None
 
 
-def _parted(adverb: re.Match[str]) -> str:
+def _gap(adverb: re.Match[str]) -> str:
     """What stands for an adverb that is left out: words of English stay apart."""
     return " " if adverb[0].isascii() else ""
 
@@ -216,7 +224,7 @@ def _names(row: Mapping[str, object]) -> frozenset[str]:
     """What a document is called, folded: its title, the name of its file, and that with folders above it."""
     path = PurePath(str(row["document_id"]))
     paths = ("/".join(path.parts[place:]) for place in range(len(path.parts)))
-    return frozenset(fold_name(each) for each in (str(row["title"]), path.stem, *paths))
+    return frozenset(fold_name(name) for name in (str(row["title"]), path.stem, *paths))
 
 
 def _words(file_name: str) -> str:
@@ -224,16 +232,16 @@ def _words(file_name: str) -> str:
     return " ".join((file_name, *_WORD.findall(file_name)))
 
 
-def _holding(asked: SummaryAsked, held: Mapping[str, frozenset[str]]) -> list[str]:
+def _matching_documents(request: SummaryAsked, terms_by_id: Mapping[str, frozenset[str]]) -> list[str]:
     """The documents whose names hold all words of a name, or all but the word for any document in which it ends."""
-    for name in (asked.name, _IS_DOCUMENT.sub("", asked.name)):
+    for name in (request.name, _IS_DOCUMENT.sub("", request.name)):
         words = content_words(name)
         is_kind = not content_words(_LAST_KIND.sub("", name))
-        if not words or (is_kind and (asked.of_part or name != asked.name or not _ALONE.fullmatch(name))):
+        if not words or (is_kind and (request.of_part or name != request.name or not _ALONE.fullmatch(name))):
             continue
-        found = [each for each, terms in held.items() if held_share(words, terms) >= 1]
-        if found:
-            return sorted(found)
+        matches = [document_id for document_id, terms in terms_by_id.items() if held_share(words, terms) >= 1]
+        if matches:
+            return sorted(matches)
     return []
 
 

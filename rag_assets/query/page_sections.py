@@ -77,13 +77,13 @@ PageBlocks: TypeAlias = Callable[[str, int], Sequence[PageBlock]]  # of a docume
 
 def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
     """The rows that name the columns of the tables of a page, where one row does."""
-    return frozenset(filter(None, (each.header for each in blocks)))
+    return frozenset(filter(None, (block.header for block in blocks)))
 
 
 def body_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
     """The rows of the tables of a page that name no columns, of tables with at most one that does."""
-    tables = (each for each in blocks if each.kind == _TABLE and each.header_row_count <= 1)
-    return frozenset(line for each in tables for line in each.lines if line != each.header)
+    tables = (block for block in blocks if block.kind == _TABLE and block.header_row_count <= 1)
+    return frozenset(line for block in tables for line in block.lines if line != block.header)
 
 
 def standing_together(
@@ -101,13 +101,13 @@ def standing_together(
     Returns:
         Lines, most of the others among them; none where there are too many, or too few for a list.
     """
-    blocks = [each for each in blocks if each.kind not in _BESIDE]
-    sought = list(filter(None, map(squeezed, said)))
-    place = _place(sought, blocks)
+    blocks = [block for block in blocks if block.kind not in _BESIDE]
+    sought_lines = list(filter(None, map(squeezed, said)))
+    place = _place(sought_lines, blocks)
     if place is None:
         return ()
     for first, last in (_section(blocks, place), _group(blocks, place)):
-        lines = tuple(line for each in blocks[place if is_lead else first : last] for line in each.lines)
+        lines = tuple(line for block in blocks[place if is_lead else first : last] for line in block.lines)
         fits = sum(len(line) + 1 for line in lines) <= most_chars
         if len(lines) >= _LEAST_LINES and fits and _hold(lines, said):
             return lines
@@ -131,11 +131,13 @@ def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:
         question: The question.
         names: Of the sheets of a document, by their number.
     """
-    folded = without_table_words(question)
+    spaced_text = without_table_words(question)
     plain = {key: without_table_words(SHEET_NUMBER.sub("", name)) for key, name in names.items()}
-    named = {key: name for key, name in plain.items() if name not in _ANY_SHEET and is_named(folded, name)}
+    named_sheets = {key: name for key, name in plain.items() if name not in _ANY_SHEET and is_named(spaced_text, name)}
     return frozenset(
-        key for key, name in named.items() if not any(name != other and name in other for other in named.values())
+        key
+        for key, name in named_sheets.items()
+        if not any(name != other_name and name in other_name for other_name in named_sheets.values())
     )
 
 
@@ -149,26 +151,30 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
     Returns:
         Keys, of the row with most such cells first; as many as may tell one thing.
     """
-    folded, codes = fold_name(question), codes_named(question)
-    lowered = unicodedata.normalize("NFKC", question).casefold()
+    folded_text, codes = fold_name(question), codes_named(question)
+    lower_text = unicodedata.normalize("NFKC", question).casefold()
 
     @cache
     def is_asked(cell: str) -> bool:
         value = cell.rpartition(": ")[2]
         if value.isdecimal():
             return value.lstrip("0") in codes
-        return value.casefold()[:_LEAD_CHARS] in lowered and is_named(folded, fold_name(value))
+        return value.casefold()[:_LEAD_CHARS] in lower_text and is_named(folded_text, fold_name(value))
 
     rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
     for key, text in passages.items():
         for line in unicodedata.normalize("NFKC", text).splitlines():
             cells = [cell.strip() for cell in CELL_END.split(line)]
-            named = frozenset(cell for cell in cells if cell and is_asked(cell)) if len(cells) > 1 else frozenset()
-            if named:
-                rows.setdefault(line, (key, named))
-    common = Counter(cell for _, named in rows.values() for cell in named)
-    telling = {line: sum(common[cell] <= _FEW_ROWS for cell in named) for line, (_, named) in rows.items()}
-    best = sorted((line for line in rows if telling[line]), key=lambda line: -telling[line])
+            named_cells = (
+                frozenset(cell for cell in cells if cell and is_asked(cell)) if len(cells) > 1 else frozenset()
+            )
+            if named_cells:
+                rows.setdefault(line, (key, named_cells))
+    common = Counter(cell for _, named_cells in rows.values() for cell in named_cells)
+    rare_counts = {
+        line: sum(common[cell] <= _FEW_ROWS for cell in named_cells) for line, (_, named_cells) in rows.items()
+    }
+    best = sorted((line for line in rows if rare_counts[line]), key=lambda line: -rare_counts[line])
     return list(dict.fromkeys(rows[line][0] for line in best[:_FEW_ROWS]))
 
 
@@ -177,39 +183,41 @@ def cells_of(line: str) -> frozenset[str]:
     return frozenset(filter(None, map(squeezed, CELL_END.split(line))))
 
 
-def _hold(lines: Sequence[str], said: Sequence[str]) -> bool:
+def _hold(lines: Sequence[str], said_lines: Sequence[str]) -> bool:
     """Whether lines hold most of what is said; rows of a passage also have the cells merged over several."""
     text = squeezed("".join(lines))
     rows = [cells for cells in map(cells_of, lines) if cells]
-    held = sum(squeezed(line) in text or any(cells <= cells_of(line) for cells in rows) for line in said)
-    return held >= _LEAST_HELD * len(said)
+    held_count = sum(squeezed(line) in text or any(cells <= cells_of(line) for cells in rows) for line in said_lines)
+    return held_count >= _LEAST_HELD * len(said_lines)
 
 
 def _plain(line: str) -> str:
     return together(one_line(line))
 
 
-def _place(sought: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:
+def _place(sought_lines: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:
     """The block in which lines begin: where as many of them as anywhere stand one after the other, the first from the
     beginning of a line on; a single one may stand within a line.
     """
-    lines = [(at, squeezed(line)) for at, each in enumerate(blocks) for line in each.lines]
-    starts = [place for place, (_, line) in enumerate(lines) if sought and line and sought[0].startswith(line)]
-    wanted = "".join(sought)
-    lengths = {place: _common(wanted, lines, place) for place in starts}
+    lines = [(at, squeezed(line)) for at, block in enumerate(blocks) for line in block.lines]
+    starts = [
+        place for place, (_, line) in enumerate(lines) if sought_lines and line and sought_lines[0].startswith(line)
+    ]
+    sought_text = "".join(sought_lines)
+    lengths = {place: _common_length(sought_text, lines, place) for place in starts}
     if lengths:
         return lines[max(lengths, key=lambda place: (lengths[place], -place))][0]
-    return next((at for at, line in lines if any(each in line for each in sought[:1])), None)
+    return next((at for at, line in lines if any(sought_line in line for sought_line in sought_lines[:1])), None)
 
 
-def _common(wanted: str, lines: Sequence[tuple[int, str]], place: int) -> int:
+def _common_length(sought_text: str, lines: Sequence[tuple[int, str]], place: int) -> int:
     """Characters of a text with which the lines from a place on begin."""
-    held = 0
+    held_length = 0
     for _, line in lines[place:]:
-        if not line or not wanted.startswith(line, held):
+        if not line or not sought_text.startswith(line, held_length):
             break
-        held += len(line)
-    return held
+        held_length += len(line)
+    return held_length
 
 
 def _section(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:
@@ -231,8 +239,8 @@ def _outline(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:
         return ()
     path = blocks[place].path
     first, last = _section(blocks, place)
-    inner = (each for each in blocks[first + 1 : last] if each.kind == _HEADING and each.path[:-1] == path)
-    return (*blocks[place].lines, *(line for each in inner for line in each.lines))
+    inner = (block for block in blocks[first + 1 : last] if block.kind == _HEADING and block.path[:-1] == path)
+    return (*blocks[place].lines, *(line for block in inner for line in block.lines))
 
 
 def _group(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:

@@ -99,16 +99,16 @@ class Published:
         if version is not None and time.monotonic() - self._looked < self._check_seconds:
             return version
         try:
-            wanted = self._snapshots.current()
-            if wanted is None:
-                lost = self._snapshots.lost()
-                raise NothingPublished(lost or "nothing is indexed yet; run `rag-assets index FOLDER` first")
-            unread = self._unread(wanted)
-            if version is None or wanted != self._wanted or self._suspected:
+            current_snapshot = self._snapshots.current()
+            if current_snapshot is None:
+                loss = self._snapshots.lost()
+                raise NothingPublished(loss or "nothing is indexed yet; run `rag-assets index FOLDER` first")
+            unread = self._unread(current_snapshot)
+            if version is None or current_snapshot != self._wanted or self._suspected:
                 snapshot, damage = intact_version(self._snapshots)
                 if version is None or version.snapshot != snapshot:
-                    version = self._open(snapshot or wanted)
-                self._version, self._wanted, self._refused, self._suspected = version, wanted, None, False
+                    version = self._open(snapshot or current_snapshot)
+                self._version, self._wanted, self._refused, self._suspected = version, current_snapshot, None, False
                 self._note(damage or unread)
             elif unread:
                 self._note(unread)
@@ -137,9 +137,9 @@ class Published:
         if self._version is not None and self._refused is not None and self._refused[0] == snapshot:
             raise self._refused[1]
         try:
-            opened = OpenVersion(snapshot, self._open_base(snapshot), Contents(self.lake, snapshot, self._read_calls))
+            version = OpenVersion(snapshot, self._open_base(snapshot), Contents(self.lake, snapshot, self._read_calls))
         except RagAssetsError as error:
             self._refused = snapshot, error
             raise
         _log.info("version %d is open", snapshot.number)
-        return opened
+        return version

@@ -200,9 +200,9 @@ class FailuresAsked:
             rest, failures = _ALL_READ.subn(" ", _ALL_WELL.sub(" ", rest))
         if not (causes or failures) or _NOT_FILES.search(text):
             return None
-        each = names_file or bool(_BEFORE_FILES.search(text) or _FOR_EACH.search(text))
-        which = bool(_WHICH.search(text) or _ALL.search(text)) and not _REASON.search(text)
-        if not each and not which and _JAPANESE.search(text):
+        asks_each = names_file or bool(_BEFORE_FILES.search(text) or _FOR_EACH.search(text))
+        asks_which = bool(_WHICH.search(text) or _ALL.search(text)) and not _REASON.search(text)
+        if not asks_each and not asks_which and _JAPANESE.search(text):
             return None
         of_pages = bool(_PARTLY.search(text) or _PAGES.search(text))
         rest = _PARTLY.sub(" ", rest)

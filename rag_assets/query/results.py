@@ -19,7 +19,7 @@ from rag_assets.text.plain import one_line
 TRACED = 20  # passages whose scores a step of the trace names
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
-_PAGES = {each.value: each.pages for each in DocumentFormat}
+_PAGES = {document_format.value: document_format.pages for document_format in DocumentFormat}
 
 _T = TypeVar("_T")
 _Hidden = Annotated[_T, Field(exclude=True)]
@@ -298,10 +298,10 @@ class TraceRecorder:
         texts: tuple[str, ...] = (),
     ) -> None:
         """Note a step that began at a `time.perf_counter` and is done now."""
-        elapsed = round((time.perf_counter() - began) * 1000, 3)
-        self.steps.append(Step(operation, index, version, where, candidates, elapsed, tuple(scores), texts))
+        elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed_ms, tuple(scores), texts))
 
     def finish(self) -> Trace:
         """The trace."""
-        elapsed = round((time.perf_counter() - self.started) * 1000, 3)
-        return Trace(tuple(self.steps), elapsed, tuple(self.calls))
+        elapsed_ms = round((time.perf_counter() - self.started) * 1000, 3)
+        return Trace(tuple(self.steps), elapsed_ms, tuple(self.calls))

@@ -118,68 +118,75 @@ def rows_sharing(
         there is one only, or the question asks for less, or by what the table does not tell.
     """
     if not row:
-        told = (_sharing(question, each, None, are_whole=are_whole) for each in tables)
-        return next((each for each in told if each is not None), None)
+        selections = (_select_rows(question, table, None, are_whole=are_whole) for table in tables)
+        return next((selection for selection in selections if selection is not None), None)
     for table in tables:
-        found = next((each for each in table.rows if _is_row(each, row)), None)
-        if found is not None:
-            alike = [each for each in tables if (each.keys, each.section) == (table.keys, table.section)]
-            rows = tuple(row for each in alike for row in each.rows)
-            return _sharing(question, replace(table, rows=rows), found, are_whole=are_whole)
+        own_row = next((cells for cells in table.rows if _is_row(cells, row)), None)
+        if own_row is not None:
+            alike = [part for part in tables if (part.keys, part.section) == (table.keys, table.section)]
+            rows = tuple(row for part in alike for row in part.rows)
+            return _select_rows(question, replace(table, rows=rows), own_row, are_whole=are_whole)
     return None
 
 
-def _sharing(question: str, table: TableOfPage, found: tuple[str, ...] | None, *, are_whole: bool) -> Selection | None:
+def _select_rows(
+    question: str, table: TableOfPage, own_row: tuple[str, ...] | None, *, are_whole: bool
+) -> Selection | None:
     plain = unicodedata.normalize("NFKC", question).lower()
     if _GRADE.search(plain):
         return None
-    folded = fold_name(plain)
-    contained = [fold_name(each[0]) for each in _CONTAINED.finditer(plain)]
-    if len(contained) > 1 or any(f"{each}か" in folded for each in contained):
+    folded_text = fold_name(plain)
+    contained_words = [fold_name(match[0]) for match in _CONTAINED.finditer(plain)]
+    if len(contained_words) > 1 or any(f"{word}か" in folded_text for word in contained_words):
         return None
-    apart = folded.replace(contained[0], " ") if contained else folded
-    criteria = _named_cells(question, apart, table, table.rows if found is None else [found])
+    apart = folded_text.replace(contained_words[0], " ") if contained_words else folded_text
+    criteria = _named_cells(question, apart, table, table.rows if own_row is None else [own_row])
     if criteria is None:
         return None
-    if not any(each.is_not for each in criteria):
-        criteria += _marks(folded, table, {each.place for each in criteria})
-    criteria += _compared(folded, table, {each.place for each in criteria})
-    criteria += _at_time(folded, table, {each.place for each in criteria})
-    criteria += _containing(plain, table, {each.place for each in criteria})
-    named = [name for each in criteria for name in _phrases(each)]
-    understood = [
-        re.escape(name) + (f"(?:{_NOT_SO})" if each.is_not and not each.said else "")
-        for each in criteria
-        for name in _phrases(each)
+    if not any(criterion.is_not for criterion in criteria):
+        criteria += _marks(folded_text, table, {criterion.place for criterion in criteria})
+    criteria += _limit_criteria(folded_text, table, {criterion.place for criterion in criteria})
+    criteria += _at_time(folded_text, table, {criterion.place for criterion in criteria})
+    criteria += _word_criteria(plain, table, {criterion.place for criterion in criteria})
+    named_phrases = [name for criterion in criteria for name in _phrases(criterion)]
+    understood_forms = [
+        re.escape(name) + (f"(?:{_NOT_SO})" if criterion.is_not and not criterion.said else "")
+        for criterion in criteria
+        for name in _phrases(criterion)
     ]
-    rest = folded
-    for form in sorted(understood, key=len, reverse=True):
+    rest = folded_text
+    for form in sorted(understood_forms, key=len, reverse=True):
         rest = re.sub(form, "\n", rest)
-    quoted = map(fold_name, QUOTED.findall(question))
-    known = (*named, *table.keys, *map(fold_name, table.names))
-    is_known = all(any(each in other or other in each for other in known if other) for each in quoted)
+    quotations = map(fold_name, QUOTED.findall(question))
+    known_names = (*named_phrases, *table.keys, *map(fold_name, table.names))
+    is_known = all(
+        any(quotation in known_name or known_name in quotation for known_name in known_names if known_name)
+        for quotation in quotations
+    )
     is_conditioned = CONDITIONED.search(_EXPLAINED.sub(" ", rest))
-    if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded) or asks_for_several(question)):
+    if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded_text) or asks_for_several(question)):
         return None
-    chosen = [each for each in table.rows if all(criterion.holds(each) for criterion in criteria)]
-    asked = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named]))
+    chosen_rows = [row for row in table.rows if all(criterion.holds(row) for criterion in criteria)]
+    asked_terms = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named_phrases]))
     several = asks_for_several(question)
-    held = asked & _terms(" ".join(found)) if found and found in chosen and not several else set()
-    rows = [each for each in chosen if held <= _terms(" ".join(each))]
-    is_less = len(rows) == len(table.rows) and not several and found is not None
-    goes_on = any(table.goes_on(each.place) for each in criteria)
-    if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(each.is_not for each in criteria)):
+    held_terms = (
+        asked_terms & _terms(" ".join(own_row)) if own_row and own_row in chosen_rows and not several else set()
+    )
+    rows = [row for row in chosen_rows if held_terms <= _terms(" ".join(row))]
+    is_less = len(rows) == len(table.rows) and not several and own_row is not None
+    goes_on = any(table.goes_on(criterion.place) for criterion in criteria)
+    if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(criterion.is_not for criterion in criteria)):
         return None
-    is_clear = not goes_on and all(_is_clear(table, each, rows) for each in criteria)
-    is_whole = are_whole and is_clear and len(rows) == len(chosen)
-    return _told(table, folded, criteria, rows, is_whole=is_whole)
+    is_clear = not goes_on and all(_is_clear(table, criterion, rows) for criterion in criteria)
+    is_whole = are_whole and is_clear and len(rows) == len(chosen_rows)
+    return _selection(table, folded_text, criteria, rows, is_whole=is_whole)
 
 
 def rules_out(question: str, row: Sequence[str]) -> bool:
     """Whether a question asks for what does not have a cell, and a row has it."""
-    folded = fold_name(question[:QUESTION_CHARS])
-    words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded}
-    return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded) for word in words)
+    folded_text = fold_name(question[:QUESTION_CHARS])
+    words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded_text}
+    return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded_text) for word in words)
 
 
 def _phrases(criterion: _Criterion) -> list[str]:
@@ -191,36 +198,47 @@ def _phrases(criterion: _Criterion) -> list[str]:
 def _is_clear(table: TableOfPage, criterion: _Criterion, rows: Sequence[Sequence[str]]) -> bool:
     """Whether no other cell of the column holds a value of it among other words."""
     values = criterion.values if criterion.is_not else criterion.values & {row[criterion.place] for row in rows}
-    others = {fold_name(row[criterion.place]) for row in table.rows if row[criterion.place] not in criterion.values}
-    return not any(holds_word(other, value) for value in filter(None, map(fold_name, values)) for other in others)
+    other_values = {
+        fold_name(row[criterion.place]) for row in table.rows if row[criterion.place] not in criterion.values
+    }
+    return not any(
+        holds_word(other_value, value) for value in filter(None, map(fold_name, values)) for other_value in other_values
+    )
 
 
-def _told(
-    table: TableOfPage, folded: str, criteria: Sequence[_Criterion], rows: list[tuple[str, ...]], *, is_whole: bool
+def _selection(
+    table: TableOfPage, folded_text: str, criteria: Sequence[_Criterion], rows: list[tuple[str, ...]], *, is_whole: bool
 ) -> Selection | None:
     """Rows with what tells them apart, what is asked by the name of its column, and, where their number is not said, by
     what they were selected.
     """
-    fixed = [each.place for each in criteria]
-    telling = {place for place in range(len(table.columns)) if len({each[place] for each in rows}) > 1}
-    telling -= {each.place for each in criteria if not each.is_not and len(each.values) == 1}
-    asked = {place for place, key in enumerate(table.keys) if key and place not in fixed and is_named(folded, key)}
-    rows = [each for each in rows if any(each[place] for place in telling | asked)]
+    fixed_places = [criterion.place for criterion in criteria]
+    telling_places = {place for place in range(len(table.columns)) if len({row[place] for row in rows}) > 1}
+    telling_places -= {criterion.place for criterion in criteria if not criterion.is_not and len(criterion.values) == 1}
+    asked_places = {
+        place
+        for place, key in enumerate(table.keys)
+        if key and place not in fixed_places and is_named(folded_text, key)
+    }
+    rows = [row for row in rows if any(row[place] for place in telling_places | asked_places)]
     if len(rows) < 2:
         return None
-    places = sorted(telling | asked | (set() if is_whole else set(fixed)))
-    told = tuple(tuple((table.columns[place], each[place]) for place in places if each[place]) for each in rows)
+    places = sorted(telling_places | asked_places | (set() if is_whole else set(fixed_places)))
+    row_pairs = tuple(tuple((table.columns[place], row[place]) for place in places if row[place]) for row in rows)
     first = rows[0]
-    others = [
+    other_places = [
         place
         for place, cell in enumerate(first)
-        if place not in {*telling, *asked, *fixed} and len(re.findall(r"[^\W\d]", cell)) >= _LEAST_SHARED_LETTERS
+        if place not in {*telling_places, *asked_places, *fixed_places}
+        and len(re.findall(r"[^\W\d]", cell)) >= _LEAST_SHARED_LETTERS
     ]
-    terms = [_term(table, each) for each in criteria]
-    terms += [f"{table.columns[place]}: {first[place]}" if table.columns[place] else first[place] for place in others]
-    shared = cut(", ".join(dict.fromkeys(terms)), _SHARED_CHARS)
-    unit = "件" if is_japanese(folded) else ""
-    return Selection(told, tuple(rows), f"{len(rows)}{unit} ({shared})" if is_whole else "")
+    terms = [_term(table, criterion) for criterion in criteria]
+    terms += [
+        f"{table.columns[place]}: {first[place]}" if table.columns[place] else first[place] for place in other_places
+    ]
+    shared_text = cut(", ".join(dict.fromkeys(terms)), _SHARED_CHARS)
+    unit = "件" if is_japanese(folded_text) else ""
+    return Selection(row_pairs, tuple(rows), f"{len(rows)}{unit} ({shared_text})" if is_whole else "")
 
 
 def _term(table: TableOfPage, criterion: _Criterion) -> str:
@@ -232,31 +250,33 @@ def _term(table: TableOfPage, criterion: _Criterion) -> str:
 
 
 def _named_cells(
-    question: str, folded: str, table: TableOfPage, rows: Sequence[Sequence[str]]
+    question: str, folded_text: str, table: TableOfPage, rows: Sequence[Sequence[str]]
 ) -> list[_Criterion] | None:
     """The cells of rows that the question names, as words of their own or behind the name of their column, with those
     of the table that it joins to them (`未着手か対応中`); None where it cannot be told which column is meant, or some
     are meant and others not.
     """
-    codes, text = codes_named(question), folded.replace("以外", " 以外")
-    named: dict[int, dict[str, bool]] = {}
+    codes, text = codes_named(question), folded_text.replace("以外", " 以外")
+    named_cells: dict[int, dict[str, bool]] = {}
     for place, key in enumerate(table.keys):
         for cell in dict.fromkeys(row[place] for row in rows):
             if _is_named(text, codes, key, word := fold_name(cell)):
-                is_not = re.search(rf"{re.escape(word)}{_NOT_SO}", folded) is not None
-                named.setdefault(place, {})[cell] = is_not
-    for cell in {cell for cells in named.values() for cell in cells}:
+                is_not = re.search(rf"{re.escape(word)}{_NOT_SO}", folded_text) is not None
+                named_cells.setdefault(place, {})[cell] = is_not
+    for cell in {cell for cells in named_cells.values() for cell in cells}:
         places = [at for at in range(len(table.keys)) if any(row[at] == cell for row in table.rows)]
         if len({tuple(row[at] == cell for row in table.rows) for at in places}) < 2:
             continue
-        meant = [at for at in places if table.keys[at] and _stands_behind(folded, table.keys[at], fold_name(cell))]
-        if len(meant) != 1:
+        meant_places = [
+            at for at in places if table.keys[at] and _stands_behind(folded_text, table.keys[at], fold_name(cell))
+        ]
+        if len(meant_places) != 1:
             return None
         for at in places:
-            if at != meant[0] and at in named:
-                named[at].pop(cell, None)
+            if at != meant_places[0] and at in named_cells:
+                named_cells[at].pop(cell, None)
     criteria = []
-    for place, cells in ((place, cells) for place, cells in named.items() if cells):
+    for place, cells in ((place, cells) for place, cells in named_cells.items() if cells):
         values = frozenset(cells) | _others_named(text, table, place, cells)
         is_not = any(cells.values())
         is_one = len(values) == 1 or (not is_not and are_joined(text, map(fold_name, values)))
@@ -266,34 +286,37 @@ def _named_cells(
     return criteria
 
 
-def _stands_behind(folded: str, key: str, word: str) -> bool:
+def _stands_behind(folded_text: str, key: str, word: str) -> bool:
     """Whether the question says that a column has a value."""
-    return re.search(rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}", folded) is not None
+    return re.search(rf"{re.escape(key)}[がはのに:=]?\s?[「『\"“]?{re.escape(word)}", folded_text) is not None
 
 
 def _is_of_column(text: str, table: TableOfPage, place: int, values: Set[str]) -> bool:
     """Whether values are said of their own column, and joined to nothing else (`高か障害`)."""
-    words = {fold_name(each) for each in values}
+    words = {fold_name(value) for value in values}
     for word in words:
         if any(
             key and at != place and key != table.keys[place] and _stands_behind(text, key, word)
             for at, key in enumerate(table.keys)
         ):
             return False
-        joined = re.search(rf"{re.escape(word)}[」』\"”]?\s*{_OR}\s*[「『\"“]?", text)
-        if joined and not any(text.startswith(other, joined.end()) for other in words - {word}):
+        match = re.search(rf"{re.escape(word)}[」』\"”]?\s*{_OR}\s*[「『\"“]?", text)
+        if match and not any(text.startswith(other_word, match.end()) for other_word in words - {word}):
             return False
     return True
 
 
 def _others_named(text: str, table: TableOfPage, place: int, cells: Iterable[str]) -> frozenset[str]:
     """Further cells of a column that the question names."""
-    known = [fold_name(each) for each in cells]
+    known_words = [fold_name(cell) for cell in cells]
     words = {cell: fold_name(cell) for cell in {row[place] for row in table.rows}}
     return frozenset(
         cell
         for cell, word in words.items()
-        if len(word) > 1 and word in text and not any(word in other for other in known) and is_named(text, word)
+        if len(word) > 1
+        and word in text
+        and not any(word in known_word for known_word in known_words)
+        and is_named(text, word)
     )
 
 
@@ -310,75 +333,77 @@ def _is_named(text: str, codes: Set[str], key: str, word: str) -> bool:
         if key
         else "$."
     )
-    measured = next((each for each in _UNITS if each in key), "$.")
-    return re.search(rf"{behind}|(?<![\d.,月]){re.escape(word)}\s?{measured}(?!{_LIMIT})", text) is not None
+    unit_pattern = next((unit for unit in _UNITS if unit in key), "$.")
+    return re.search(rf"{behind}|(?<![\d.,月]){re.escape(word)}\s?{unit_pattern}(?!{_LIMIT})", text) is not None
 
 
-def _marks(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+def _marks(folded_text: str, table: TableOfPage, other_places: set[int]) -> Iterator[_Criterion]:
     """The columns of marks by whose name the question asks which rows have the mark."""
     for place, key in enumerate(table.keys):
         name = _OF_MARKS.sub("", key)
         cells = {row[place] for row in table.rows}
         marks = {cell for cell in cells if _MARK.fullmatch(cell)}
         is_of_marks = marks and all(_NO_MARK.fullmatch(cell) for cell in cells - marks)
-        if len(name) < 2 or place in others or not is_of_marks:
+        if len(name) < 2 or place in other_places or not is_of_marks:
             continue
-        called = rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?"
-        if not_so := re.search(rf"{called}{_NOT_SO}", folded):
+        mark_pattern = rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?"
+        if not_so := re.search(rf"{mark_pattern}{_NOT_SO}", folded_text):
             yield _Criterion(place, frozenset(marks), is_not=True, said=not_so[0])
-        elif re.search(rf"{called}(?:{_HAS_MARK})", folded):
+        elif re.search(rf"{mark_pattern}(?:{_HAS_MARK})", folded_text):
             yield _Criterion(place, frozenset(marks))
 
 
-def _compared(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+def _limit_criteria(folded_text: str, table: TableOfPage, other_places: set[int]) -> Iterator[_Criterion]:
     """The column of figures that the question compares with one, right behind the column's name."""
     for place, key in enumerate(table.keys):
         figures = {cell: figure for cell in {row[place] for row in table.rows} if (figure := measure(cell)) is not None}
-        if len(key) < 2 or place in others or len(figures) < 2:
+        if len(key) < 2 or place in other_places or len(figures) < 2:
             continue
         for form, holds in _COMPARED:
-            found = re.search(rf"(?<![^\W{HIRAGANA}]){re.escape(key)}[がはのも]?\s?{form.pattern}", folded)
-            if found is None:
+            match = re.search(rf"(?<![^\W{HIRAGANA}]){re.escape(key)}[がはのも]?\s?{form.pattern}", folded_text)
+            if match is None:
                 continue
-            limit, unit = Decimal(found["number"].replace(",", "")), found["unit"] or ""
+            limit, unit = Decimal(match["number"].replace(",", "")), match["unit"] or ""
             units = {own for _, own in figures.values()}
             is_alike = units <= {unit, ""} if unit in units else not any(units) and (not unit or unit in key)
             if is_alike:
                 values = frozenset(cell for cell, (figure, _) in figures.items() if holds(figure, limit))
-                yield _Criterion(place, values, said=found[0])
+                yield _Criterion(place, values, said=match[0])
             break
 
 
-def _at_time(folded: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+def _at_time(folded_text: str, table: TableOfPage, other_places: set[int]) -> Iterator[_Criterion]:
     """The only column of when things begin, or end, where the question names the full hour of that."""
-    asked = _HOUR.search(folded)
-    if asked is None:
+    match = _HOUR.search(folded_text)
+    if match is None:
         return
-    called = _BEGINS if asked["begins"] else _ENDS
-    for place in (place for place, key in enumerate(table.keys) if called.search(key) and place not in others):
+    key_pattern = _BEGINS if match["begins"] else _ENDS
+    for place in (
+        place for place, key in enumerate(table.keys) if key_pattern.search(key) and place not in other_places
+    ):
         clocks = {row[place]: clock for row in table.rows if (clock := _CLOCK.fullmatch(row[place]))}
-        cells = frozenset(cell for cell, clock in clocks.items() if int(clock[1]) == int(asked["hour"]))
+        cells = frozenset(cell for cell, clock in clocks.items() if int(clock[1]) == int(match["hour"]))
         if cells:
-            yield _Criterion(place, cells, said=asked[0])
+            yield _Criterion(place, cells, said=match[0])
             return
 
 
-def _containing(plain: str, table: TableOfPage, others: set[int]) -> Iterator[_Criterion]:
+def _word_criteria(plain: str, table: TableOfPage, other_places: set[int]) -> Iterator[_Criterion]:
     """The only column with cells that hold, begin or end with what the question quotes so (`「マスタ」と名の付く`)."""
-    asked = _CONTAINED.search(plain)
-    if asked is None:
+    match = _CONTAINED.search(plain)
+    if match is None:
         return
-    word = re.escape(fold_name(asked["word"]))
-    form = re.compile(f"^{word}" if asked["begins"] else f"{word}$" if asked["ends"] else word)
-    held = {
+    word = re.escape(fold_name(match["word"]))
+    form = re.compile(f"^{word}" if match["begins"] else f"{word}$" if match["ends"] else word)
+    cells_by_place = {
         place: cells
         for place in range(len(table.keys))
-        if place not in others
+        if place not in other_places
         and (cells := frozenset(row[place] for row in table.rows if form.search(fold_name(row[place]))))
     }
-    if len(held) == 1:
-        (place, cells), *_ = held.items()
-        yield _Criterion(place, cells, said=asked[0])
+    if len(cells_by_place) == 1:
+        (place, cells), *_ = cells_by_place.items()
+        yield _Criterion(place, cells, said=match[0])
 
 
 def _terms(text: str) -> set[str]:
@@ -388,5 +413,5 @@ def _terms(text: str) -> set[str]:
 
 def _is_row(cells: Sequence[str], row: Sequence[str]) -> bool:
     """Whether a row of a table has the cells of one of a passage."""
-    own, wanted = ({squeezed(cell) for cell in each if cell.strip()} for each in (cells, row))
-    return len(wanted) > 1 and wanted <= own
+    own, row_cells = ({squeezed(cell) for cell in texts if cell.strip()} for texts in (cells, row))
+    return len(row_cells) > 1 and row_cells <= own

@@ -61,18 +61,21 @@ def _word_runs(words: list[str]) -> Iterator[str]:
     for length in range(1, _RUN_WORDS + 1):
         yield from (" ".join(words[at : at + length]) for at in range(len(words) - length + 1))
     for distance in (1, 2):
-        yield from (f"{one}{' *' * distance}{other[-1]}" for one, other in zip(words, words[distance:], strict=False))
+        yield from (
+            f"{word}{' *' * distance}{later_word[-1]}"
+            for word, later_word in zip(words, words[distance:], strict=False)
+        )
 
 
 @lru_cache(maxsize=256)
 def _score(question: str) -> float:
     """The log odds that a question asks for several things."""
     weights, scale, bias = _model()
-    found = features(question)
-    return float(weights[found].sum() * scale / np.sqrt(len(found)) + bias)
+    feature_ids = features(question)
+    return float(weights[feature_ids].sum() * scale / np.sqrt(len(feature_ids)) + bias)
 
 
 @lru_cache(maxsize=1)
 def _model() -> tuple[NDArray[np.int8], float, float]:
-    with np.load(WEIGHTS) as stored:
-        return stored["weights"], float(stored["scale"]), float(stored["bias"])
+    with np.load(WEIGHTS) as arrays:
+        return arrays["weights"], float(arrays["scale"]), float(arrays["bias"])

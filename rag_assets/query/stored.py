@@ -47,9 +47,9 @@ class StoredTables:
         versions = self.versions.get(table.name, {})
         if documents is None:
             return self.lake.read(table, columns=columns, versions=versions, where=where)
-        wanted = pc.field("document_id").isin(list(documents))
-        wanted = wanted if where is None else wanted & where
-        return self.lake.read(table, {shard_of(document_id) for document_id in documents}, columns, versions, wanted)
+        condition = pc.field("document_id").isin(list(documents))
+        condition = condition if where is None else condition & where
+        return self.lake.read(table, {shard_of(document_id) for document_id in documents}, columns, versions, condition)
 
 
 def once(make: Callable[[], _Value]) -> Callable[[], _Value]:

@@ -60,8 +60,8 @@ def asks_for_fields(question: str) -> bool:
     """Whether a question may ask for the fields of a table."""
     if len(question) > QUESTION_CHARS:
         return False
-    folded = fold_name(question)
-    return _ASKED.search(folded) is not None and OF_TABLE.search(folded) is not None
+    folded_text = fold_name(question)
+    return _ASKED.search(folded_text) is not None and OF_TABLE.search(folded_text) is not None
 
 
 def fields_named(
@@ -85,29 +85,33 @@ def fields_named(
         The number of the page and the fields, with what they are called and what else is asked of them; None where the
         question names no table, or asks for anything else.
     """
-    folded, spaced = fold_name(question), without_table_words(question)
+    folded_text, spaced_text = fold_name(question), without_table_words(question)
     definitions = list(_definitions(blocks, sheets))
-    called = Counter(name for each in definitions for name in each.names)
-    meant = {name for name, count in called.items() if count == 1 and _is_meant(folded, spaced, name)}
-    meant = {name for name in meant if not any(name != other and name in other for other in meant)}
-    found = [each for each in definitions if not meant.isdisjoint(each.names)]
-    if len(found) != 1 or _names_others(spaced, definitions, found[0], meant):
+    name_counts = Counter(name for definition in definitions for name in definition.names)
+    meant_names = {
+        name for name, count in name_counts.items() if count == 1 and _is_meant(folded_text, spaced_text, name)
+    }
+    meant_names = {
+        name for name in meant_names if not any(name != other_name and name in other_name for other_name in meant_names)
+    }
+    meant_definitions = [definition for definition in definitions if not meant_names.isdisjoint(definition.names)]
+    if len(meant_definitions) != 1 or _names_others(spaced_text, definitions, meant_definitions[0], meant_names):
         return None
-    names = (*place, *found[0].names, sheets.get(found[0].page_number, ""))
-    table = TableOfPage.of(found[0].block, names)
+    names = (*place, *meant_definitions[0].names, sheets.get(meant_definitions[0].page_number, ""))
+    table = TableOfPage.of(meant_definitions[0].block, names)
     if table is None:
         return None
-    rows = tuple(tuple(one_line(cell or "") for cell in row["cells"]) for row in found[0].block["rows"])
-    known = {*table.rows, *table.totals}  # a field may be called `合計`
-    table = replace(table, rows=tuple(row for row in rows if row in known), totals=(), is_doubtful=False)
+    rows = tuple(tuple(one_line(cell or "") for cell in row["cells"]) for row in meant_definitions[0].block["rows"])
+    known_rows = {*table.rows, *table.totals}  # a field may be called `合計`
+    table = replace(table, rows=tuple(row for row in rows if row in known_rows), totals=(), is_doubtful=False)
     if not 1 < len(table.rows) <= _MOST_FIELDS:
         return None
     for word, key in _KEYS:
-        if key in table.keys and not any(word in each for each in table.keys):
+        if key in table.keys and not any(word in table_key for table_key in table.keys):
             question = question.replace(word, key.upper())
     selection = rows_sharing(question, (), [table], are_whole=are_whole)
-    selection = selection or _all_fields(fold_name(question), table, max(sorted(meant), key=len), are_whole)
-    return (found[0].page_number, selection) if selection else None
+    selection = selection or _all_fields(fold_name(question), table, max(sorted(meant_names), key=len), are_whole)
+    return (meant_definitions[0].page_number, selection) if selection else None
 
 
 def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str]) -> Iterator[_Definition]:
@@ -130,38 +134,45 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
             above += [cell or "" for row in rows for cell in row["cells"]]
 
 
-def _names_others(spaced: str, definitions: Sequence[_Definition], meant: _Definition, by: set[str]) -> bool:
+def _names_others(
+    spaced_text: str, definitions: Sequence[_Definition], meant_definition: _Definition, by: set[str]
+) -> bool:
     """Whether a question names another table beside the one that it names `by` these names."""
-    text = spaced
+    text = spaced_text
     for name in by:
         text = text.replace(name, " ")
-    others = {name for each in definitions if each is not meant for name in each.names - meant.names}
-    return any(is_named(text, name) for name in others)
+    other_names = {
+        name
+        for definition in definitions
+        if definition is not meant_definition
+        for name in definition.names - meant_definition.names
+    }
+    return any(is_named(text, name) for name in other_names)
 
 
-def _is_meant(folded: str, spaced: str, name: str) -> bool:
+def _is_meant(folded_text: str, spaced_text: str, name: str) -> bool:
     """Whether a question names a table: an identifier, or with a word for tables behind it."""
-    if not is_named(spaced, name):
+    if not is_named(spaced_text, name):
         return False
-    called = rf"{re.escape(name)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})"
-    return "_" in name or re.search(called, folded) is not None
+    call_pattern = rf"{re.escape(name)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})"
+    return "_" in name or re.search(call_pattern, folded_text) is not None
 
 
-def _all_fields(folded: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
+def _all_fields(folded_text: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
     """All rows, where every word behind the name of the table, or of a question that asks before it, is known."""
-    before, _, behind = folded.rpartition(name)
+    before, _, behind = folded_text.rpartition(name)
     behind = behind.removeprefix("ー")
     rest = behind if _ASKED.search(behind) else before + behind
     words = set(_WORDS.findall(fold_name(" ".join(table.names)))) | _COMMON
-    asked = [key for key in table.keys if key and re.search(f"{re.escape(key)}{_ASKED_TOO.pattern}", rest)]
+    asked_keys = [key for key in table.keys if key and re.search(f"{re.escape(key)}{_ASKED_TOO.pattern}", rest)]
     plain = OF_TABLE.sub(" ", rest)
-    for key in sorted([*asked, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):
+    for key in sorted([*asked_keys, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):
         plain = plain.replace(key, " ")
     left = set(_WORDS.findall(plain)) - words
     if left or CONDITIONED.search(before + behind) or _NO_LIST.search(plain):
         return None
-    said = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in asked]
-    rows = [row for row in table.rows if any(row[place] for place in said)]
-    told = tuple(tuple((table.columns[place], row[place]) for place in said if row[place]) for row in rows)
-    unit = "件" if is_japanese(folded) else ""
-    return Selection(told, tuple(rows), f"{len(rows)}{unit} ({name})" if are_whole else "") if told else None
+    said_places = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in asked_keys]
+    rows = [row for row in table.rows if any(row[place] for place in said_places)]
+    row_pairs = tuple(tuple((table.columns[place], row[place]) for place in said_places if row[place]) for row in rows)
+    unit = "件" if is_japanese(folded_text) else ""
+    return Selection(row_pairs, tuple(rows), f"{len(rows)}{unit} ({name})" if are_whole else "") if row_pairs else None
