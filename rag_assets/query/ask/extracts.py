@@ -198,11 +198,11 @@ class _WeightedQuestion:
         """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
         if statement.kind is not StatementKind.ROW:
             return 0.0
-        folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
+        folded_text, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
             return _QUOTED
-        quoted = {fold_name(each) for each in QUOTED.findall(self.text)}
-        return _QUOTED if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
+        quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
+        return _QUOTED if not quotes.isdisjoint(cells) else float(any(is_named(folded_text, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
@@ -235,44 +235,50 @@ def extracts(
     """
     names = _own_names(sources)
     candidates = [
-        each
+        candidate
         for source in sources
-        for each in _candidates(source, names[source.document_id], blocks_of(source.document_id, source.page_number))
+        for candidate in _candidates(
+            source, names[source.document_id], blocks_of(source.document_id, source.page_number)
+        )
     ]
-    said: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
-    stored: list[Sentence] = []
+    choices: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
+    stored_answers: list[Sentence] = []
     sureness = []
     for ask in asks:
-        asked = _weighted_question(ask, candidates)
-        ranked = _ranked(asked, _named_in(ask.name, candidates), scorer)
-        answers = _stored_answers(frozenset(asked.weights), sources)
+        question = _weighted_question(ask, candidates)
+        ranking = _ranked(question, _named_in(ask.name, candidates), scorer)
+        answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
-            1.0 if answers else _sureness(asked, ranked, candidates, is_part=len(asks) > 1) if ranked else 0.0
+            1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
         )
-        nearest = [each for each in candidates if each.source is candidates[0].source]
-        stored += answers
-        is_sure = bool(ranked) and sureness[-1] >= _SURE
+        nearest = [candidate for candidate in candidates if candidate.source is candidates[0].source]
+        stored_answers += answers
+        is_sure = bool(ranking) and sureness[-1] >= _SURE
         of_several = max(_MOST, _MOST_OF_SEVERAL // len(asks))
-        most = _MOST_NEAR if not is_sure else of_several if asked.wanted.several else _MOST
+        most = _MOST_NEAR if not is_sure else of_several if question.wanted.several else _MOST
         most -= len(answers)
-        best = _best_candidates(asked, ranked, len(asks)) or nearest
+        best = _best_candidates(question, ranking, len(asks)) or nearest
         if best and len(asks) < 2:
             first = _completed(best[0])
-            best = [first, *(each for each in best[1:] if not _is_said_by(first, each))]
-        if is_sure and len(asks) < 2 and _is_of_list(asked, best[0].statement):
-            best = _with_whole_list(asked, best, sources, blocks_of)
-        if asked.wanted.several:
+            best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
+        if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement):
+            best = _with_whole_list(question, best, sources, blocks_of)
+        if question.wanted.several:
             best = _without_repeated(best)
-        for each in best[: max(0, most)]:
-            said.setdefault((each.source.document_id, _text(each.statement, asked)), (each, asked))
-    documents = {document for document, _ in said}
-    chosen = [each for each, _ in said.values()]
-    likes = any(_is_sibling(asked, chosen[0], [each]) for each, asked in list(said.values())[1:])
-    placed = len(documents) > 1 and (len(asks) > 1 or likes)
-    sentences = [_sentence(each, asked, placed=placed) for each, asked in said.values()]
-    is_row = len(asks) < 2 and not stored and bool(chosen) and chosen[0].statement.kind is StatementKind.ROW
-    row = tuple(value for _, value in chosen[0].statement.cells) if is_row else ()
-    return Extracts((*stored, *sentences), min(sureness, default=0.0) >= _SURE, row)
+        for candidate in best[: max(0, most)]:
+            choices.setdefault(
+                (candidate.source.document_id, _text(candidate.statement, question)), (candidate, question)
+            )
+    documents = {document for document, _ in choices}
+    picks = [candidate for candidate, _ in choices.values()]
+    likes = any(_is_sibling(question, picks[0], [candidate]) for candidate, question in list(choices.values())[1:])
+    names_documents = len(documents) > 1 and (len(asks) > 1 or likes)
+    sentences = [
+        _sentence(candidate, question, names_document=names_documents) for candidate, question in choices.values()
+    ]
+    is_row = len(asks) < 2 and not stored_answers and bool(picks) and picks[0].statement.kind is StatementKind.ROW
+    row = tuple(value for _, value in picks[0].statement.cells) if is_row else ()
+    return Extracts((*stored_answers, *sentences), min(sureness, default=0.0) >= _SURE, row)
 
 
 def quote_for(text: str, source: Source) -> str:
@@ -283,113 +289,119 @@ def quote_for(text: str, source: Source) -> str:
         source: The source.
     """
     candidates = _candidates(source)
-    asked = _weighted_question(Ask(text), candidates)
-    best = max(candidates, key=lambda each: asked.share(each.own), default=None)
-    return cut(best.statement.text, STATEMENT_CHARS) if best is not None and asked.share(best.own) > 0 else ""
+    question = _weighted_question(Ask(text), candidates)
+    best = max(candidates, key=lambda candidate: question.share(candidate.own), default=None)
+    return cut(best.statement.text, STATEMENT_CHARS) if best is not None and question.share(best.own) > 0 else ""
 
 
 def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, opening: str = "") -> str:
     """The text of the answer: what it is, and the quotes with the numbers of their sources, one an item."""
     openings = OPENING if answered else NEAREST
-    numbers = [dict.fromkeys(f"[{citation.number}]" for citation in each.citations) for each in sentences]
-    items = [f"- {each.text} {''.join(cited)}" for each, cited in zip(sentences, numbers, strict=True)]
+    numbers = [dict.fromkeys(f"[{citation.number}]" for citation in sentence.citations) for sentence in sentences]
+    items = [f"- {sentence.text} {''.join(marks)}" for sentence, marks in zip(sentences, numbers, strict=True)]
     return "\n".join(
-        [opening or openings.get(language, openings["en"]), *(each.replace("\n", "\n  ") for each in items)]
+        [opening or openings.get(language, openings["en"]), *(item.replace("\n", "\n  ") for item in items)]
     )
 
 
 def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
     """The candidates of documents that are called by a name; all where none is."""
     terms = _terms(name)
-    called = {
-        each.source.document_id: len(terms & _terms(f"{each.source.title} {PurePath(each.source.document_id).stem}"))
-        for each in candidates
+    name_counts = {
+        candidate.source.document_id: len(
+            terms & _terms(f"{candidate.source.title} {PurePath(candidate.source.document_id).stem}")
+        )
+        for candidate in candidates
     }
-    named = [each for each in candidates if called[each.source.document_id] >= _CALLED * len(terms) > 0]
-    return named or candidates
+    named_candidates = [
+        candidate for candidate in candidates if name_counts[candidate.source.document_id] >= _CALLED * len(terms) > 0
+    ]
+    return named_candidates or candidates
 
 
 def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
     """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
-    found: dict[str, str] = {}
-    for each in sources:
-        first = next((line for line in map(one_line, each.beginning.splitlines()) if line), "")
+    texts: dict[str, str] = {}
+    for source in sources:
+        first = next((line for line in map(one_line, source.beginning.splitlines()) if line), "")
         is_title = len(first) <= _TITLE_CHARS and not _NO_TITLE.search(first)
-        names = _OWN_NAME.findall(unicodedata.normalize("NFKC", f"{each.beginning}\n{each.whole_text}"))
-        found[each.document_id] = " ".join([found.get(each.document_id, ""), *names, *([first] if is_title else [])])
-    return {document: _terms(text) for document, text in found.items()}
+        names = _OWN_NAME.findall(unicodedata.normalize("NFKC", f"{source.beginning}\n{source.whole_text}"))
+        texts[source.document_id] = " ".join(
+            [texts.get(source.document_id, ""), *names, *([first] if is_title else [])]
+        )
+    return {document: _terms(text) for document, text in texts.items()}
 
 
 def _candidates(
     source: Source, names: frozenset[str] = frozenset(), blocks: Sequence[PageBlock] = ()
 ) -> list[_Candidate]:
-    named = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
+    name_terms = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
         _Candidate(
             source,
-            each,
-            _terms(ADDRESS.sub(" ", f"{each.group} {each.text}")),
-            _terms(ADDRESS.sub(" ", each.context)),
-            named,
+            statement,
+            _terms(ADDRESS.sub(" ", f"{statement.group} {statement.text}")),
+            _terms(ADDRESS.sub(" ", statement.context)),
+            name_terms,
         )
-        for each in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
+        for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
     ]
 
 
 def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQuestion:
     own, question = _terms(keywords(ask.text)), ask.text
     terms = own | _terms(ask.context)
-    held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
+    counts = Counter(term for candidate in candidates for term in (candidate.own | candidate.above) & terms)
     weights = {
-        term: _WEIGHTS[_kind(term)] * (math.log((1 + len(candidates)) / (1 + held[term])) + _COMMON)
+        term: _WEIGHTS[_kind(term)] * (math.log((1 + len(candidates)) / (1 + counts[term])) + _COMMON)
         for term in sorted(terms)
     }
     of_own, of_context = (math.fsum(weights[term] for term in part) for part in (own, terms - own))
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
-    wanted = AnswerTraits.of(question, ask.earlier)
+    traits = AnswerTraits.of(question, ask.earlier)
     text = f"{question} {ask.context}".strip()
     codes = codes_named(question if NUMBERED.search(question) else text)
-    return _WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, wanted, codes)
+    return _WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, traits, codes)
 
 
 def _ranked(
-    asked: _WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
+    question: _WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores: by words, and of the first ones by
     how surely they answer, too.
     """
-    sources = {each.source.number: each.source for each in candidates}
-    covered = {number: _covered(asked.text, source) for number, source in sources.items()}
-    foreign = {number for number, source in sources.items() if _is_foreign(asked.text, source)}
-    scored = [
-        (_words_score(asked, each, covered[each.source.number]), each)
-        for each in candidates
-        if each.statement.kind is not StatementKind.HEADING
-        and (asked.share(each.own | each.above) > 0 or each.source.number in foreign)
+    sources = {candidate.source.number: candidate.source for candidate in candidates}
+    coverage = {number: _covered(question.text, source) for number, source in sources.items()}
+    foreign = {number for number, source in sources.items() if _is_foreign(question.text, source)}
+    scored_candidates = [
+        (_words_score(question, candidate, coverage[candidate.source.number]), candidate)
+        for candidate in candidates
+        if candidate.statement.kind is not StatementKind.HEADING
+        and (question.share(candidate.own | candidate.above) > 0 or candidate.source.number in foreign)
     ]
-    best = sorted(scored, key=lambda pair: -pair[0])[:READ_TOGETHER]
+    best = sorted(scored_candidates, key=lambda pair: -pair[0])[:READ_TOGETHER]
     if scorer is None or not best:
         return best
-    log_odds = scorer.score(asked.text, [_placed(each, asked) for _, each in best]).tolist()
-    most = max(log_odds)
-    rescored = [
-        (score - _LOG_ODDS * (most - found), replace(each, log_odds=found))
-        for (score, each), found in zip(best, log_odds, strict=True)
+    log_odds = scorer.score(question.text, [_placed(candidate, question) for _, candidate in best]).tolist()
+    best_log_odds = max(log_odds)
+    rescored_candidates = [
+        (score - _LOG_ODDS * (best_log_odds - odds), replace(candidate, log_odds=odds))
+        for (score, candidate), odds in zip(best, log_odds, strict=True)
     ]
-    return sorted(rescored, key=lambda pair: -pair[0])
+    return sorted(rescored_candidates, key=lambda pair: -pair[0])
 
 
-def _placed(candidate: _Candidate, asked: _WeightedQuestion) -> PlacedStatement:
+def _placed(candidate: _Candidate, question: _WeightedQuestion) -> PlacedStatement:
     """A candidate as it is said, with where it stands."""
     source = candidate.source
     place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
     context = candidate.statement.context[-_CONTEXT_CHARS:]
-    return PlacedStatement(_text(candidate.statement, asked, _ROW_CHARS), place[:_PLACE_CHARS], context)
+    return PlacedStatement(_text(candidate.statement, question, _ROW_CHARS), place[:_PLACE_CHARS], context)
 
 
-def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float) -> float:
+def _words_score(question: _WeightedQuestion, candidate: _Candidate, coverage: float) -> float:
     """By the terms of the question that a candidate, and its passage, hold or stand under, as far as the candidate can
     answer at all.
     """
@@ -397,56 +409,60 @@ def _words_score(asked: _WeightedQuestion, candidate: _Candidate, covered: float
     listed_only = frozenset[str]()
     if statement.kind is StatementKind.LIST:
         listed_only = own - (own := _terms(statement.text[:_LEAD_CHARS]))
-    score = asked.share(own | candidate.above | candidate.named)
-    score += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
-    score += _OWN * asked.share(candidate.own - candidate.named) + _KEYED * asked.keyed(statement)
-    if asked.repeats(candidate):
+    score = question.share(own | candidate.above | candidate.named)
+    score += _LISTED * question.share(listed_only - candidate.above - candidate.named)
+    score += _OWN * question.share(candidate.own - candidate.named) + _KEYED * question.keyed(statement)
+    if question.repeats(candidate):
         score *= _OFF
-    if asked.wanted.spells_out(statement):
+    if question.wanted.spells_out(statement):
         score *= _SPELLED_OUT
-    if statement.kind is StatementKind.LIST and not asked.wanted.several:
+    if statement.kind is StatementKind.LIST and not question.wanted.several:
         score *= _OFF
-    if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(asked.text):
+    if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(question.text):
         score *= _OPPOSITE
-    score += _COVERED * covered + _LINKED * asked.leads(statement)
-    return _NO_FIGURE * score if asked.wanted.lacks_figure(statement) else score
+    score += _COVERED * coverage + _LINKED * question.leads(statement)
+    return _NO_FIGURE * score if question.wanted.lacks_figure(statement) else score
 
 
 def _best_candidates(
-    asked: _WeightedQuestion, ranked: Sequence[tuple[float, _Candidate]], parts: int
+    question: _WeightedQuestion, ranking: Sequence[tuple[float, _Candidate]], parts: int
 ) -> list[_Candidate]:
     """The best candidate, and others nearly as good, as far as there is room and they say something new.
 
     What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
     """
-    said: list[_Candidate] = []
-    room = (_MANY_CHARS if asked.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
+    best: list[_Candidate] = []
+    room = (_MANY_CHARS if question.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
     left = _MOST_ANSWER_CHARS
-    for score, each in ranked:
-        if score < _NEARLY * ranked[0][0]:
+    for score, candidate in ranking:
+        if score < _NEARLY * ranking[0][0]:
             break
-        told = asked.wanted.several or asked.leads(each.statement) or asked.keyed(each.statement) == _QUOTED
-        if said and each.log_odds < _LEAST_LOG_ODDS and not told:
+        answers_by_words = (
+            question.wanted.several
+            or question.leads(candidate.statement)
+            or question.keyed(candidate.statement) == _QUOTED
+        )
+        if best and candidate.log_odds < _LEAST_LOG_ODDS and not answers_by_words:
             continue
-        sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
-        length = len(_text(each.statement, asked))
-        new = sibling or not any(_repeats(each, other, several=asked.wanted.several) for other in said)
-        tied = score >= _TIED * ranked[0][0]
-        if not said or (new and length <= (left if sibling else room + _TIED_CHARS * tied)):
-            said.append(each)
+        is_sibling = score >= _SIBLING * ranking[0][0] and _is_sibling(question, candidate, best)
+        length = len(_text(candidate.statement, question))
+        new = is_sibling or not any(_repeats(candidate, better, several=question.wanted.several) for better in best)
+        is_tied = score >= _TIED * ranking[0][0]
+        if not best or (new and length <= (left if is_sibling else room + _TIED_CHARS * is_tied)):
+            best.append(candidate)
             room -= length
             left -= length
-    return said
+    return best
 
 
-def _repeats(candidate: _Candidate, said: _Candidate, *, several: bool) -> bool:
+def _repeats(candidate: _Candidate, better: _Candidate, *, several: bool) -> bool:
     """Whether a candidate says nothing new; of several things asked for, each row of a table is one."""
-    own, other = candidate.statement, said.statement
-    headers = [[header for header, _ in each.cells] for each in (own, other)]
-    if several and headers[0] and headers[0] == headers[1] and candidate.source.page_id == said.source.page_id:
-        return (own.group, own.text) == (other.group, other.text)
-    alike = len(candidate.own & said.own) >= _SAME * len(candidate.own)
-    return alike or (not several and other.text in own.text)
+    own, better_statement = candidate.statement, better.statement
+    headers = [[header for header, _ in statement.cells] for statement in (own, better_statement)]
+    if several and headers[0] and headers[0] == headers[1] and candidate.source.page_id == better.source.page_id:
+        return (own.group, own.text) == (better_statement.group, better_statement.text)
+    alike = len(candidate.own & better.own) >= _SAME * len(candidate.own)
+    return alike or (not several and better_statement.text in own.text)
 
 
 def _completed(candidate: _Candidate) -> _Candidate:
@@ -458,71 +474,83 @@ def _completed(candidate: _Candidate) -> _Candidate:
     return replace(candidate, statement=replace(statement, text=text, following=""))
 
 
-def _is_said_by(first: _Candidate, other: _Candidate) -> bool:
-    is_there = (other.source.document_id, other.statement.group) == (first.source.document_id, first.statement.group)
-    return is_there and other.statement.text in first.statement.text
+def _is_said_by(first: _Candidate, candidate: _Candidate) -> bool:
+    is_there = (candidate.source.document_id, candidate.statement.group) == (
+        first.source.document_id,
+        first.statement.group,
+    )
+    return is_there and candidate.statement.text in first.statement.text
 
 
 def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Candidates without lists whose items another one has."""
-    kept: list[_Candidate] = []
-    for each in candidates:
-        items = set(each.statement.lines[1:])
-        if not items or not any(items <= set(other.statement.lines) for other in kept):
-            kept.append(each)
-    return kept
+    distinct_candidates: list[_Candidate] = []
+    for candidate in candidates:
+        items = set(candidate.statement.lines[1:])
+        if not items or not any(
+            items <= set(earlier_candidate.statement.lines) for earlier_candidate in distinct_candidates
+        ):
+            distinct_candidates.append(candidate)
+    return distinct_candidates
 
 
-def _is_of_list(asked: _WeightedQuestion, best: Statement) -> bool:
+def _is_of_list(question: _WeightedQuestion, best: Statement) -> bool:
     """Whether all that the best statement is of answers: several things are asked for, and not of the row that the
     question names, or it is a list, and no figure is asked for.
     """
-    is_named = asked.keyed(best) or any(value.isdecimal() and value in asked.weights for _, value in best.cells)
+    is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
     is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
-    return (asked.wanted.several and not is_named) or (is_lead and not asked.wanted.measured)
+    return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
 
 
 def _with_whole_list(
-    asked: _WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
+    question: _WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
 ) -> list[_Candidate]:
     """Candidates, the first with all of the section, list or table that it is of, as far as passages found hold it, the
     others as far as they are not of it and there is room.
     """
-    first, *others = best
-    source, known = first.source, first.statement.lines or (first.statement.text,)
+    first, *other_candidates = best
+    source, known_lines = first.source, first.statement.lines or (first.statement.text,)
     blocks = blocks_of(source.document_id, source.page_number)
-    is_lead = bool(first.statement.lines) and not (asked.wanted.several and ITEM.match(known[0]))
-    lines = standing_together(known, blocks, _WHOLE_CHARS, is_lead=is_lead)
-    held = _held(lines, source, [each for each in sources if each.page_id == source.page_id])
-    if len(held) <= len(first.statement.lines):
+    is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
+    lines = standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead)
+    held_lines = _held(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
+    if len(held_lines) <= len(first.statement.lines):
         return list(best)
-    lines, text = tuple(line for _, line in held), squeezed("".join(line for _, line in held))
+    lines, text = tuple(line for _, line in held_lines), squeezed("".join(line for _, line in held_lines))
     whole = replace(
         first,
         statement=replace(first.statement, kind=StatementKind.LIST, lines=lines, cells=(), group="", is_whole=True),
-        continued=tuple((other, line) for other, line in held if other is not source),
+        continued=tuple((holder, line) for holder, line in held_lines if holder is not source),
     )
     rest = [
-        each for each in others if each.source.page_id != source.page_id or squeezed(each.statement.text) not in text
+        candidate
+        for candidate in other_candidates
+        if candidate.source.page_id != source.page_id or squeezed(candidate.statement.text) not in text
     ]
     room = _MOST_ANSWER_CHARS - sum(map(len, lines))
-    lengths = accumulate(len(each.statement.text) for each in rest)
-    return [whole, *(each for each, length in zip(rest, lengths, strict=True) if length <= room)]
+    lengths = accumulate(len(candidate.statement.text) for candidate in rest)
+    return [whole, *(candidate for candidate, length in zip(rest, lengths, strict=True) if length <= room)]
 
 
 def _held(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:
     """Lines as passages have them, with the one that holds each as far as any does: word for word before with further
     cells, a source before that of the line above, and this before others. Lines of empty cells are left out.
     """
-    of_page = {each.number: [(line, _cells_and_values(line)) for line in _lines_of(each)] for each in sources}
-    held: list[tuple[Source, str]] = []
-    for wanted, cells in ((line, cells) for line in lines if (cells := cells_of(line))):
-        preferred = (source, *(last for last, _ in held[-1:]), *sources)
-        holding = [(each, line) for each in preferred for line, others in of_page[each.number] if cells <= others]
-        if not holding:
+    of_page = {holder.number: [(line, _cells_and_values(line)) for line in _lines_of(holder)] for holder in sources}
+    held_lines: list[tuple[Source, str]] = []
+    for wanted_line, cells in ((line, cells) for line in lines if (cells := cells_of(line))):
+        preferred_sources = (source, *(last for last, _ in held_lines[-1:]), *sources)
+        matches = [
+            (holder, line)
+            for holder in preferred_sources
+            for line, line_cells in of_page[holder.number]
+            if cells <= line_cells
+        ]
+        if not matches:
             break
-        held.append(next((each for each in holding if each[1] == wanted), holding[0]))
-    return held
+        held_lines.append(next((match for match in matches if match[1] == wanted_line), matches[0]))
+    return held_lines
 
 
 def _cells_and_values(line: str) -> frozenset[str]:
@@ -535,19 +563,19 @@ def _lines_of(source: Source) -> list[str]:
     return [together(line) for line in map(one_line, source.whole_text.splitlines()) if line]
 
 
-def _is_sibling(asked: _WeightedQuestion, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
+def _is_sibling(question: _WeightedQuestion, candidate: _Candidate, best: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
-    alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
-    if not alike or any(each.source.document_id == candidate.source.document_id for each in said):
+    alike = [better for better in best if len(better.own & candidate.own) >= _ALIKE * len(better.own | candidate.own)]
+    if not alike or any(better.source.document_id == candidate.source.document_id for better in best):
         return False
-    figures = {each.statement.text: NUMBERED.findall(each.statement.text) for each in (*alike, candidate)}
-    differs = any(figures[each.statement.text] != figures[candidate.statement.text] for each in alike)
-    return differs or bool(_WHICH_ASKED.search(asked.text))
+    figures = {item.statement.text: NUMBERED.findall(item.statement.text) for item in (*alike, candidate)}
+    differs = any(figures[better.statement.text] != figures[candidate.statement.text] for better in alike)
+    return differs or bool(_WHICH_ASKED.search(question.text))
 
 
 def _sureness(
-    asked: _WeightedQuestion,
-    ranked: Sequence[tuple[float, _Candidate]],
+    question: _WeightedQuestion,
+    ranking: Sequence[tuple[float, _Candidate]],
     candidates: Sequence[_Candidate],
     *,
     is_part: bool,
@@ -556,42 +584,48 @@ def _sureness(
 
     How it stands out does not count for a part of a question, which may ask for more than it says.
     """
-    (score, best), *others = ranked
-    lead = 1 - others[0][0] / score if others and score > 0 else 0.0
-    passage = [each for each in candidates if each.source.document_id == best.source.document_id]
-    held = best.named.union(_terms(best.source.beginning), *(each.own | each.above for each in passage))
-    held |= {term.lstrip("0") for term in held if term.isdecimal()}
-    identifiers = [term for term in asked.weights if _kind(term) == TermKind.IDENTIFIER]
-    path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
-    lacking = [
-        term for term in identifiers if not any(name in held or _stands_within(name, path) for name in _names_of(term))
-    ]
-    known = [term for term in identifiers if term not in lacking]
-    lacks = any(not any(other.startswith(term) for other in known) for term in lacking)  # else of the series of another
-    quoted = map(_terms, QUOTED.findall(asked.text))
-    long_words = map(_terms, _LONG_WORD.findall(keywords(asked.text)))
-    lacks_word = any(len(terms & held) < _HELD_SHARE * len(terms) for terms in quoted)
-    lacks_word = lacks_word or any(terms.isdisjoint(held) for terms in long_words)
-    covered = _covered(asked.text, best.source)
-    lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(asked.text, best.source)
-    taken_off = (
-        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * asked.wanted.lacks_figure(best.statement)
+    (score, best), *rest = ranking
+    lead = 1 - rest[0][0] / score if rest and score > 0 else 0.0
+    passage = [candidate for candidate in candidates if candidate.source.document_id == best.source.document_id]
+    held_terms = best.named.union(
+        _terms(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
     )
-    keyed = 0.0 if asked.wanted.several or asked.repeats(best) else asked.keyed(best.statement)
-    outstanding = _SURE_PART if is_part else _SURE_KEYED * keyed + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
+    held_terms |= {term.lstrip("0") for term in held_terms if term.isdecimal()}
+    identifiers = [term for term in question.weights if _kind(term) == TermKind.IDENTIFIER]
+    path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
+    missing_identifiers = [
+        term
+        for term in identifiers
+        if not any(name in held_terms or _stands_within(name, path) for name in _names_of(term))
+    ]
+    known_identifiers = [term for term in identifiers if term not in missing_identifiers]
+    lacks = any(
+        not any(identifier.startswith(term) for identifier in known_identifiers) for term in missing_identifiers
+    )  # else of the series of another
+    quotes = map(_terms, QUOTED.findall(question.text))
+    long_words = map(_terms, _LONG_WORD.findall(keywords(question.text)))
+    lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
+    lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
+    coverage = _covered(question.text, best.source)
+    lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
+    taken_off = (
+        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * question.wanted.lacks_figure(best.statement)
+    )
+    key_score = 0.0 if question.wanted.several or question.repeats(best) else question.keyed(best.statement)
+    distinction = _SURE_PART if is_part else _SURE_KEYED * key_score + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
     return (
-        covered
+        coverage
         + _SURE_LOG_ODDS * best.log_odds
         - _SURE_RANK * math.log(max(1, best.source.rank))
-        + _SURE_LINKED * asked.leads(best.statement)
-        + (-taken_off if taken_off else outstanding)
+        + _SURE_LINKED * question.leads(best.statement)
+        + (-taken_off if taken_off else distinction)
     )
 
 
 def _names_of(identifier: str) -> tuple[str, ...]:
     """An identifier, and of one that says what it numbers, as `id115`, the number alone."""
-    numbered = _LABELLED_NUMBER.fullmatch(identifier)
-    return (identifier, numbered[1]) if numbered else (identifier,)
+    match = _LABELLED_NUMBER.fullmatch(identifier)
+    return (identifier, match[1]) if match else (identifier,)
 
 
 def _stands_within(identifier: str, path: str) -> bool:
@@ -619,8 +653,8 @@ def _covered(question: str, source: Source) -> float:
             max(share, _FOREIGN_HELD) if is_translated([word]) else share
             for word, share in zip(words, shares, strict=True)
         ]
-    held = sum(weight * share for weight, share in zip(weights, shares, strict=True))
-    return held / (sum(weights) or 1.0)
+    held_weight = sum(weight * share for weight, share in zip(weights, shares, strict=True))
+    return held_weight / (sum(weights) or 1.0)
 
 
 def _is_foreign(question: str, source: Source) -> bool:
@@ -635,69 +669,71 @@ def _is_plain(words: list[tuple[str, ...]]) -> bool:
     return all(term.isalpha() for word in words for term in word)
 
 
-def _sentence(candidate: _Candidate, asked: _WeightedQuestion, *, placed: bool) -> Sentence:
+def _sentence(candidate: _Candidate, question: _WeightedQuestion, *, names_document: bool) -> Sentence:
     """What is said of a candidate, after the name of its document where several are compared."""
     quote = cut(candidate.statement.text, _MOST_CHARS[candidate.statement.kind])
     citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
-    text = _text(candidate.statement, asked)
+    text = _text(candidate.statement, question)
     lacks = [value for _, value in candidate.statement.cells if one_line(value) not in text]
     if any(not NOTHING.fullmatch(value) and not asks(value) for value in lacks) and text[-1:] != "…":
         text += f"{_CELL}…"
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
         quote = cut(" ".join(item for _, item in items if item in text), STATEMENT_CHARS)
         citations += [SentenceCitation(source.number, quote, stands_in(quote, source.whole_text))] if quote else []
-    return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, tuple(citations))
+    return Sentence(
+        f"{PurePath(candidate.source.document_id).stem}: {text}" if names_document else text, tuple(citations)
+    )
 
 
-def _text(statement: Statement, asked: _WeightedQuestion, row_chars: int | None = None) -> str:
+def _text(statement: Statement, question: _WeightedQuestion, row_chars: int | None = None) -> str:
     """A statement as it is said: a row with its header, a list line by line, and what goes on with `…`."""
     if statement.kind is StatementKind.LIST:
         return _list(statement.lines, _WHOLE_CHARS if statement.is_whole else _LIST_CHARS)
-    room = row_chars or (_ROW_OF_SEVERAL_CHARS if asked.wanted.several else _ROW_CHARS)
-    whole = _row(statement, asked, room) if statement.kind is StatementKind.ROW else statement.text
+    room = row_chars or (_ROW_OF_SEVERAL_CHARS if question.wanted.several else _ROW_CHARS)
+    whole = _row(statement, question, room) if statement.kind is StatementKind.ROW else statement.text
     part = cut(whole, max(room, _MOST_CHARS[statement.kind]))
     return part if part == whole else f"{part}…"
 
 
 def _list(lines: Sequence[str], room: int) -> str:
-    said: list[str] = []
+    parts: list[str] = []
     for line in lines:
         part = cut(line, room) if room > 0 else ""
-        said.append(part)
+        parts.append(part)
         room -= len(part) + 1
         if part != line:
-            return "\n".join(filter(None, said)) + "…"
-    return "\n".join(said)
+            return "\n".join(filter(None, parts)) + "…"
+    return "\n".join(parts)
 
 
-def _row(statement: Statement, asked: _WeightedQuestion, room: int) -> str:
+def _row(statement: Statement, question: _WeightedQuestion, room: int) -> str:
     """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
     that share most with the question.
     """
-    group = f"{statement.group}{_CELL}" if asked.share(_terms(statement.group)) > 0 else ""
+    group = f"{statement.group}{_CELL}" if question.share(_terms(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
-    answers = [cell for cell in cells if not _is_asked_again(asked, *cell)]
+    answers = [cell for cell in cells if not _is_asked_again(question, *cell)]
     if any(len(value) >= _LEAST_ANSWER for _, value in answers):
         cells = answers  # of a row of questions and answers
     columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
-    said = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
-    shares = _cell_shares(asked, cells)
-    order = sorted(range(len(cells)), key=lambda place: (-shares[place], len(said[place])))
-    chosen: set[int] = set()
+    texts = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
+    shares = _cell_shares(question, cells)
+    order = sorted(range(len(cells)), key=lambda place: (-shares[place], len(texts[place])))
+    chosen_places: set[int] = set()
     for place in order:
-        if not chosen or len(said[place]) <= room:
-            chosen.add(place)
-            room -= len(said[place]) + len(_CELL)
-    return f"{group}{_CELL.join(said[place] for place in sorted(chosen))}"
+        if not chosen_places or len(texts[place]) <= room:
+            chosen_places.add(place)
+            room -= len(texts[place]) + len(_CELL)
+    return f"{group}{_CELL.join(texts[place] for place in sorted(chosen_places))}"
 
 
-def _is_asked_again(asked: _WeightedQuestion, header: str, value: str) -> bool:
+def _is_asked_again(question: _WeightedQuestion, header: str, value: str) -> bool:
     """Whether a cell is nearly the question that is asked."""
     terms = _terms(value)
-    alike = len(terms & asked.weights.keys()) >= _ASKED_AGAIN * len(terms)
-    return asks(value) and alike and not asked.wanted.is_asked(header)
+    alike = len(terms & question.weights.keys()) >= _ASKED_AGAIN * len(terms)
+    return asks(value) and alike and not question.wanted.is_asked(header)
 
 
 def _column(header: str, columns: Mapping[str, int]) -> str:
@@ -708,39 +744,39 @@ def _column(header: str, columns: Mapping[str, int]) -> str:
     return next((part for part in reversed(parts) if columns[part] == 1), " ".join(parts))
 
 
-def _cell_shares(asked: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:
+def _cell_shares(question: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:
     """How much each cell of a row has to do with the question: by the terms that it holds, and by those of its header
     that no value of the row holds, as the question asks for their values; less by one that several headers have.
     """
     headers, values = ([_terms(cell[part]) for cell in cells] for part in (0, 1))
-    wanted = asked.weights.keys() - frozenset[str]().union(*values)
-    weights = {term: _WEIGHTS[_kind(term)] for term in wanted}
+    missing_terms = question.weights.keys() - frozenset[str]().union(*values)
+    weights = {term: _WEIGHTS[_kind(term)] for term in missing_terms}
     total = math.fsum(weights.values()) or 1.0
     columns = Counter(term for header in headers for term in header)
     shares = []
-    for (label, value), header, held in zip(cells, headers, values, strict=True):
+    for (label, value), header, value_terms in zip(cells, headers, values, strict=True):
         is_asked = (
-            asked.wanted.is_asked(label)
-            or asked.wanted.is_of_kind(value)
-            or (asked.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value)))
+            question.wanted.is_asked(label)
+            or question.wanted.is_of_kind(value)
+            or (question.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value)))
         )
-        named = math.fsum(weights[term] / columns[term] for term in header & wanted) / total
-        shares.append(asked.share(header) + asked.share(held) + named + bool(is_asked))
+        header_share = math.fsum(weights[term] / columns[term] for term in header & missing_terms) / total
+        shares.append(question.share(header) + question.share(value_terms) + header_share + bool(is_asked))
     return shares
 
 
-def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:
+def _stored_answers(question_terms: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:
     """Answer of the stored question that asks the same, where there is one."""
-    found: list[tuple[float, int, Source, FoundQuestion]] = []
+    matches: list[tuple[float, int, Source, FoundQuestion]] = []
     for source in sources:
-        for each in source.questions:
-            terms = _terms(keywords(each.question))
-            alike = 2 * len(asked & terms) / max(1, len(asked) + len(terms))
-            if alike >= _SAME_QUESTION and each.answer.strip():
-                found.append((-alike, source.number, source, each))
-    if not found:
+        for question in source.questions:
+            terms = _terms(keywords(question.question))
+            alike = 2 * len(question_terms & terms) / max(1, len(question_terms) + len(terms))
+            if alike >= _SAME_QUESTION and question.answer.strip():
+                matches.append((-alike, source.number, source, question))
+    if not matches:
         return []
-    _, _, source, best = min(found, key=lambda each: each[:2])
+    _, _, source, best = min(matches, key=lambda match: match[:2])
     answer = one_line(best.answer)
     quote = answer if stands_in(answer, source.whole_text) else quote_for(answer, source)
     citation = SentenceCitation(source.number, quote, stands_in(answer, source.whole_text))

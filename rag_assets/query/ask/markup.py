@@ -52,7 +52,9 @@ def plain_sentences(sentences: Sequence[Sentence], sources: Sequence[Source]) ->
         replace(
             sentence,
             text=without_markup(sentence.text, evidence),
-            citations=tuple(replace(each, quote=without_markup(each.quote, evidence)) for each in sentence.citations),
+            citations=tuple(
+                replace(citation, quote=without_markup(citation.quote, evidence)) for citation in sentence.citations
+            ),
         )
         for sentence in sentences
     )
@@ -73,8 +75,8 @@ def _text_of(match: re.Match[str]) -> str:
 def _address(match: re.Match[str], evidence: str) -> str:
     if match[0] not in evidence:
         return _REMOVED
-    following = match.string[match.end() : match.end() + 1]
-    return match[0] if not following or following.isascii() else f"{match[0]} "  # what follows is no part of it
+    next_char = match.string[match.end() : match.end() + 1]
+    return match[0] if not next_char or next_char.isascii() else f"{match[0]} "  # what follows is no part of it
 
 
 def _without_open_brackets(text: str) -> str:

@@ -66,14 +66,14 @@ def carries(quote: str, sentence: str, meaning: Meaning | None = None) -> bool |
     Returns:
         None where nobody can tell: between languages, without `meaning` or where that is undecided.
     """
-    quoted, said = content_words(quote), content_words(sentence)
+    quote_words, sentence_words = content_words(quote), content_words(sentence)
     figures = _facts(sentence)
     holds_figures = bool(figures) and not unfounded(sentence, [quote])
-    if len(quoted) < _LEAST_WORDS and sum(map(len, quoted)) < _LEAST_TERMS and not holds_figures:
+    if len(quote_words) < _LEAST_WORDS and sum(map(len, quote_words)) < _LEAST_TERMS and not holds_figures:
         return False
-    shares = (held_share(quoted, content_terms(sentence)), held_share(said, content_terms(quote)))
-    if is_wide(quoted) == is_wide(said):
-        return not said or max(shares) >= _LEAST_SHARE
+    shares = (held_share(quote_words, content_terms(sentence)), held_share(sentence_words, content_terms(quote)))
+    if is_wide(quote_words) == is_wide(sentence_words):
+        return not sentence_words or max(shares) >= _LEAST_SHARE
     if figures and not any(shares):
         return False
     alike = meaning(quote, sentence) if meaning is not None else _OTHER_MEANING
@@ -92,16 +92,16 @@ def unfounded(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
         sentence: The sentence.
         sources: Texts of its sources.
     """
-    held = {fact.casefold() for source in sources for fact in _facts(source)}
-    held |= {match[1] for fact in held if (match := _WITH_UNIT.fullmatch(fact))}
-    return tuple(dict.fromkeys(fact for fact in _facts(sentence) if fact.casefold() not in held))
+    source_facts = {fact.casefold() for source in sources for fact in _facts(source)}
+    source_facts |= {match[1] for fact in source_facts if (match := _WITH_UNIT.fullmatch(fact))}
+    return tuple(dict.fromkeys(fact for fact in _facts(sentence) if fact.casefold() not in source_facts))
 
 
 def _facts(text: str) -> list[str]:
     """Numbers and codes, in their order."""
     plain = _THOUSANDS.sub("", _plain(text))
-    found = [*_CODE.finditer(plain), *_PLAIN_NUMBER.finditer(plain)]
-    return [match.group() for match in sorted(found, key=lambda each: each.start())]
+    matches = [*_CODE.finditer(plain), *_PLAIN_NUMBER.finditer(plain)]
+    return [match.group() for match in sorted(matches, key=lambda match: match.start())]
 
 
 def _plain(text: str) -> str:

@@ -108,7 +108,7 @@ _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
 _DIGITS = re.compile(r"\d+")
 _COUNT = re.compile(r"\d{1,3}")  # of a row
 _COUNTED_ROW = re.compile(r"(\d{1,3}) \| ")
-_KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{each}" for each in "一二三四五六七八九"), "二十")
+_KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{digit}" for digit in "一二三四五六七八九"), "二十")
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")
@@ -163,42 +163,45 @@ def statements(text: str, headers: Set[str] = frozenset(), body: Set[str] = froz
         body: Rows that are known to name none; of others rules tell.
     """
     distinct: dict[tuple[str, str], Statement] = {}
-    for each in _StatementReader(headers, body).read(text):
-        known = distinct.get((each.group, each.text))
-        if known is None or each.kind is not StatementKind.HEADING:
-            distinct[each.group, each.text] = each
-    found = [
-        each
-        for each in distinct.values()
-        if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text, STATEMENT_CHARS)) <= _LONGEST_CHARS
+    for statement in _StatementReader(headers, body).read(text):
+        duplicate = distinct.get((statement.group, statement.text))
+        if duplicate is None or statement.kind is not StatementKind.HEADING:
+            distinct[statement.group, statement.text] = statement
+    candidates = [
+        statement
+        for statement in distinct.values()
+        if len(content_words(statement.text)) >= _LEAST_WORDS
+        and len(cut(statement.text, STATEMENT_CHARS)) <= _LONGEST_CHARS
     ]
-    if all(each.kind is StatementKind.HEADING for each in found):
-        return [replace(each, kind=StatementKind.SENTENCE) for each in found]
-    return found
+    if all(statement.kind is StatementKind.HEADING for statement in candidates):
+        return [replace(statement, kind=StatementKind.SENTENCE) for statement in candidates]
+    return candidates
 
 
 def counts_on(item: str, line: str) -> bool:
     """Whether a line is the item after another one: with the same bullet, or the next number or letter in its form."""
-    mark, following = (found[0].strip() if (found := ITEM.match(each)) else "" for each in (item, line))
-    if not mark or not following:
+    mark, next_mark = (match[0].strip() if (match := ITEM.match(text)) else "" for text in (item, line))
+    if not mark or not next_mark:
         return False
     if mark[0] in _BULLETS:
-        return following == mark
-    (form, number), (following_form, following_number) = (_form_and_number(each) for each in (mark, following))
+        return next_mark == mark
+    (form, number), (following_form, following_number) = (
+        _form_and_number(item_mark) for item_mark in (mark, next_mark)
+    )
     return form == following_form and following_number == number + 1
 
 
 def heading_above(text: str, quote: str) -> str:
     """The last numbered or marked heading of a passage above what is quoted of it; empty where there is none."""
     begin = squeezed(quote)[:_QUOTE_CHARS]
-    heading = read = ""
+    heading = text_so_far = ""
     for line in map(one_line, text.splitlines()):
         if _SECTION_NAME.match(line) and _is_heading(line) and not _is_row(line):
             heading = line
-        read += squeezed(line)
-        if begin and begin in read:
+        text_so_far += squeezed(line)
+        if begin and begin in text_so_far:
             return heading
-        read = read[-_QUOTE_CHARS:]
+        text_so_far = text_so_far[-_QUOTE_CHARS:]
     return ""
 
 
@@ -254,8 +257,8 @@ class _StatementReader:
         lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
         lines = list(_join_open_lines(_without_contents(_without_empty_rows(lines))))
         steps = _steps(lines)
-        for place, (line, *following) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
-            self.following, self.is_step = (following[0], following[1]), place in steps
+        for place, (line, *next_lines) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
+            self.following, self.is_step = (next_lines[0], next_lines[1]), place in steps
             if self.outer is not None and counts_on(self.lead, line):
                 yield from self._closed_inner()
             pair = _PAIR.match(line) if not _is_row(line) else None
@@ -290,14 +293,14 @@ class _StatementReader:
 
     def _nests(self, line: str) -> bool:
         """Whether an item is followed by items of its own; those within these are items of both lists."""
-        following = self.following[0]
-        is_item = self.outer is None and ITEM.match(line) and ITEM.match(following)
-        return bool(is_item) and not counts_on(line, following)
+        next_line = self.following[0]
+        is_item = self.outer is None and ITEM.match(line) and ITEM.match(next_line)
+        return bool(is_item) and not counts_on(line, next_line)
 
     def _continued_item(self) -> str:
         """The last item of a list that goes on with the next one behind this line or the one below; else nothing."""
-        item = next((each for each in reversed(self.gathered) if ITEM.match(each)), "")
-        return item if self.lead and any(counts_on(item, each) for each in self.following) else ""
+        item = next((line for line in reversed(self.gathered) if ITEM.match(line)), "")
+        return item if self.lead and any(counts_on(item, line) for line in self.following) else ""
 
     def _gather(self, line: str) -> None:
         for lead, lines in ((self.lead, self.gathered), self.outer or ("", [])):
@@ -307,9 +310,9 @@ class _StatementReader:
     def _closed_inner(self) -> Iterator[Statement]:
         """Close the list that an item of another one announces, which goes on."""
         if self.outer is not None:
-            (lead, gathered), self.outer = self.outer, None
+            (lead, gathered_lines), self.outer = self.outer, None
             yield from self._closed_list()
-            self.lead, self.gathered = lead, gathered
+            self.lead, self.gathered = lead, gathered_lines
 
     def _closed_list(self) -> Iterator[Statement]:
         yield from self._closed_inner()
@@ -355,10 +358,10 @@ class _StatementReader:
             self.above = ()
             yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
-        headed = _heads(self.header, values, lacks_remarks=not self.is_full)
-        self.is_full = self.is_full or (headed and len(values) == len(self.header))
-        values += [""] * (len(self.header) - len(values)) if headed else []
-        cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
+        is_headed = _heads(self.header, values, lacks_remarks=not self.is_full)
+        self.is_full = self.is_full or (is_headed and len(values) == len(self.header))
+        values += [""] * (len(self.header) - len(values)) if is_headed else []
+        cells = list(zip(self.header, values, strict=True)) if is_headed else [("", value) for value in values]
         is_known, is_guessed = line in self.headers, line not in self.body
         is_header = is_known or (is_guessed and all(map(_COLUMN.fullmatch, values)))
         if is_known or len(values) > self.widest:
@@ -366,15 +369,15 @@ class _StatementReader:
             header = header or (_header(line, values) or self._header_of_two(values) if is_guessed else ())
             self.header, self.widest = header, len(values)
             self.is_full = False
-            is_header = is_header or (bool(self.header) and not headed)
+            is_header = is_header or (bool(self.header) and not is_headed)
         self.is_below = not values[0] if self.is_below is None else self.is_below
         self.group = "" if is_header or (self.is_below and values[0]) else self.group
-        context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
+        context = " ".join(filter(None, (self._context, self.item, *(self.header if is_headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
-        spanning = _spanning(self.above, values) if headed else ()
+        spanning_cells = _spanning(self.above, values) if is_headed else ()
         total = is_total(values[0])
-        self.above = (*spanning, *values[len(spanning) :]) if headed and not total else ()
-        group = "" if total else _CELL.join(filter(None, (self.group, *spanning)))
+        self.above = (*spanning_cells, *values[len(spanning_cells) :]) if is_headed and not total else ()
+        group = "" if total else _CELL.join(filter(None, (self.group, *spanning_cells)))
         yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
@@ -434,13 +437,13 @@ class _StatementReader:
             yield from self._closed_list()
             if is_lead:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
-        stated = at if is_lead and announces(parts[at]) else len(parts)
-        for part, following in chain(pairwise([*parts[:stated], ""]), pairwise([*parts[stated + 1 :], ""])):
+        end = at if is_lead and announces(parts[at]) else len(parts)
+        for part, next_part in chain(pairwise([*parts[:end], ""]), pairwise([*parts[end + 1 :], ""])):
             if asks(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
-                goes_on = "" if asks(following) else following
+                goes_on = "" if asks(next_part) else next_part
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
 
 
@@ -459,7 +462,7 @@ def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
     """
     first = next((place for place, value in enumerate(values) if value), 0)
     over = tuple(above[:first]) if len(above) == len(values) else ()
-    heads_none = not over or not over[0] or any(_HEADS_NONE.fullmatch(each) or is_total(each) for each in over)
+    heads_none = not over or not over[0] or any(_HEADS_NONE.fullmatch(cell) or is_total(cell) for cell in over)
     return () if heads_none else over
 
 
@@ -468,29 +471,29 @@ def _without_contents(lines: Sequence[str]) -> list[str]:
     most of them with the number of a section before, of several levels where no heading stands above; below it, also
     chapters alone.
     """
-    kept: list[str] = []
+    kept_lines: list[str] = []
     run: list[str] = []
     last = 0
     for line in [*lines, ""]:
         entry = _ENTRY.match(line)
         page = int(entry["page"]) if entry else last
-        is_headed = bool(kept) and _CONTENTS.fullmatch(kept[-1]) is not None
+        is_headed = bool(kept_lines) and _CONTENTS.fullmatch(kept_lines[-1]) is not None
         is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
         if not is_entry or page < last:
-            sections = [each for each in run if _SECTION.match(each)]
-            told = is_headed or any(map(_SUBSECTION.match, sections))
-            questions = all(_ASKS_AT_PAGE.search(each) for each in run)  # of questions and answers
-            if len(run) < _LEAST_ENTRIES or not (questions or (told and len(sections) * 2 > len(run))):
-                kept += run
+            sections = [entry for entry in run if _SECTION.match(entry)]
+            are_contents = is_headed or any(map(_SUBSECTION.match, sections))
+            questions = all(_ASKS_AT_PAGE.search(entry) for entry in run)  # of questions and answers
+            if len(run) < _LEAST_ENTRIES or not (questions or (are_contents and len(sections) * 2 > len(run))):
+                kept_lines += run
             elif is_headed:
-                kept.pop()
+                kept_lines.pop()
             run, last = [], 0
         if is_entry:
             run.append(line)
             last = page
         else:
-            kept.append(line)
-    return kept[:-1]
+            kept_lines.append(line)
+    return kept_lines[:-1]
 
 
 def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -581,10 +584,12 @@ def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) ->
     A row with a number before it may lack the last columns, which are empty; another one, that of remarks, where no row
     has any.
     """
-    missing = len(header) - len(row)
+    missing_count = len(header) - len(row)
     is_numbered = row[0].isdecimal() and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
-    without = lacks_remarks and missing == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
-    is_row = missing == 0 or (missing > 0 and (is_numbered or without))
+    without = (
+        lacks_remarks and missing_count == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
+    )
+    is_row = missing_count == 0 or (missing_count > 0 and (is_numbered or without))
     pairs = [(a.strip(), b.strip()) for a, b in zip(header, row, strict=False)]
     labels = sum(all(map(_FORM_LABEL.fullmatch, pair)) for pair in pairs)
     return is_row and labels < _LEAST_FORM_LABELS and not any(a == b != "" for a, b in pairs)

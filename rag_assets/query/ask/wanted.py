@@ -229,7 +229,7 @@ class AnswerTraits:
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
             _defined(question),
-            tuple(form for asked, form in _KINDS if asked.search(text)),
+            tuple(form for pattern, form in _KINDS if pattern.search(text)),
         )
 
     @property
@@ -242,7 +242,7 @@ class AnswerTraits:
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
-        return any(_ends_with_word(each, name) for each in self.attributes)
+        return any(_ends_with_word(attribute, name) for attribute in self.attributes)
 
     def is_of_kind(self, value: str) -> bool:
         """Whether a value has the form of what is asked for, as a telephone number has."""
@@ -251,14 +251,14 @@ class AnswerTraits:
 
     def defines(self, statement: Statement) -> bool:
         """Whether something is to be explained, and a statement says what it is, does or means."""
-        return any(_ends_with_word(each, name) for each in self.defined for name in _subjects(statement))
+        return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
         text = ADDRESS.sub(" ", statement.text)
         if self.date and not _DATE.search(text):
             return True
-        if self.until and not any(each.search(text) for each in (_DATE, _TIME, _CLOCK, _UNTIL)):
+        if self.until and not any(pattern.search(text) for pattern in (_DATE, _TIME, _CLOCK, _UNTIL)):
             return True
         if self._lacks_kind(statement):
             return True
@@ -267,7 +267,9 @@ class AnswerTraits:
         if _SPELLED_FIGURE.search(text):
             return False
         text = unicodedata.normalize("NFKC", _PAGE_OF.sub("", text))
-        if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
+        if self.amount and not any(
+            amount not in self.numbered for amount in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))
+        ):
             return True
         return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
 
@@ -283,7 +285,7 @@ class AnswerTraits:
     def spells_out(self, statement: Statement) -> bool:
         """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
         initials = "".join(_CAPITALIZED.findall(statement.text))
-        return any(each in statement.text and _is_within(each, initials) for each in self.short_forms)
+        return any(short_form in statement.text and _is_within(short_form, initials) for short_form in self.short_forms)
 
 
 def _is_within(letters: str, text: str) -> bool:
@@ -294,24 +296,24 @@ def _is_within(letters: str, text: str) -> bool:
 
 def _attributes(question: str) -> tuple[str, ...]:
     """What is asked for, folded: "the output form of the report" of "What is …?"."""
-    return tuple(filter(None, (fold_name(each["ja"] or each["en"]) for each in _ATTRIBUTE.finditer(question))))
+    return tuple(filter(None, (fold_name(match["ja"] or match["en"]) for match in _ATTRIBUTE.finditer(question))))
 
 
 def _defined(question: str) -> tuple[str, ...]:
     """What is to be explained, folded: what the question quotes, else what it asks for."""
     if not _DEFINITION_ASKED.search(question) or _SHORT_FORM_ASKED.search(question):
         return ()
-    named = [_BRACKETS.sub("", _ASPECT.sub("", each)) for each in _attributes(question)]
-    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *named)))
+    names = [_BRACKETS.sub("", _ASPECT.sub("", attribute)) for attribute in _attributes(question)]
+    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *names)))
 
 
 def _subjects(statement: Statement) -> set[str]:
     """What a statement says something of, folded: the first cell of a row, less its number, or a sentence's subject."""
-    found = [matched["subject"]] if (matched := _SUBJECT.match(statement.text)) else []
+    subjects = [match["subject"]] if (match := _SUBJECT.match(statement.text)) else []
     if statement.kind is StatementKind.ROW and statement.cells:
-        label, value = next((each for each in statement.cells if not each[1].isdecimal()), statement.cells[0])
-        found += [label, value, _IN_BRACKETS.sub("", value)]
-    return set(map(fold_name, found))
+        label, value = next((cell for cell in statement.cells if not cell[1].isdecimal()), statement.cells[0])
+        subjects += [label, value, _IN_BRACKETS.sub("", value)]
+    return set(map(fold_name, subjects))
 
 
 def _ends_with_word(text: str, name: str) -> bool:
@@ -337,14 +339,14 @@ def codes_named(question: str) -> frozenset[str]:
     """Numbers of a question that name something: long ones, and those that it calls a code or a number; without zeros
     before them, which people leave out.
     """
-    found = _CODE_NAMED.findall(unicodedata.normalize("NFKC", question))
-    return frozenset(filter(None, (code.lstrip("0") for codes in found for code in codes)))
+    matches = _CODE_NAMED.findall(unicodedata.normalize("NFKC", question))
+    return frozenset(filter(None, (code.lstrip("0") for codes in matches for code in codes)))
 
 
-def _has(said: re.Pattern[str], labelled: re.Pattern[str], statement: Statement) -> bool:
+def _has(text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], statement: Statement) -> bool:
     """Whether a statement says an amount of a kind, or a row has a figure below a label of that kind."""
-    return bool(said.search(ADDRESS.sub(" ", statement.text))) or any(
-        labelled.search(label) and NUMBERED.search(value) for label, value in statement.cells
+    return bool(text_pattern.search(ADDRESS.sub(" ", statement.text))) or any(
+        label_pattern.search(label) and NUMBERED.search(value) for label, value in statement.cells
     )
 
 
