@@ -146,7 +146,7 @@ _BESIDE_EN = (
 _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     "|".join(
         (
-            *(each.words for each in FAMILIES),
+            *(family.words for family in FAMILIES),
             *_KINDS.values(),
             _PAPER,
             *_INTENTS.values(),
@@ -156,8 +156,12 @@ _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     re.IGNORECASE,
 )
 _BESIDE_FAILURES = re.compile(f"{_SAID_BESIDE.pattern}|{BESIDE.pattern}", re.IGNORECASE)
-_OF_FILES = re.compile("|".join((*(each.words for each in FAMILIES), *_KINDS.values(), _PAPER, _FILE)), re.IGNORECASE)
-_EXTENSIONS = "|".join(sorted(extension for each in DocumentFormat for extension in each.extensions))
+_OF_FILES = re.compile(
+    "|".join((*(family.words for family in FAMILIES), *_KINDS.values(), _PAPER, _FILE)), re.IGNORECASE
+)
+_EXTENSIONS = "|".join(
+    sorted(extension for document_format in DocumentFormat for extension in document_format.extensions)
+)
 _FILE_NAME = re.compile(rf"[^\s「」『』\"“”、。?]+\.(?:{_EXTENSIONS})(?![a-z0-9])", re.IGNORECASE)
 _BY_DATE = frozenset({_Kind.NEWEST, _Kind.OLDEST})
 _Row = Mapping[str, Any]
@@ -214,14 +218,14 @@ class InventoryAsked:
         text = unicodedata.normalize("NFKC", question.strip())
         if len(question) > _READ_CHARS or len(text) > _READ_CHARS or _SEVERAL_SAID.search(text):
             return None
-        named = _FILE_NAME.search(text) is not None
-        failures = FailuresAsked.of(_FILE_NAME.sub(" ", text), names_file=named)
-        if failures is not None and (named or failures.of_things or _OF_FILES.search(text)):
+        names_file = _FILE_NAME.search(text) is not None
+        failures = FailuresAsked.of(_FILE_NAME.sub(" ", text), names_file=names_file)
+        if failures is not None and (names_file or failures.of_things or _OF_FILES.search(text)):
             return cls(_Kind.FAILURES, text)
         of_folders = _OF_FOLDERS.search(text) is not None
         kinds = [kind for kind, pattern in _INTENTS.items() if re.search(pattern, text, re.IGNORECASE)]
-        dated = _BY_DATE.intersection(kinds)
-        if len(dated) > 1 or (dated and _Kind.COUNT in kinds) or not (of_folders or _OF_FILES.search(text)):
+        date_kinds = _BY_DATE.intersection(kinds)
+        if len(date_kinds) > 1 or (date_kinds and _Kind.COUNT in kinds) or not (of_folders or _OF_FILES.search(text)):
             return None
         return cls((kinds or [_Kind.LIST])[0], text, of_folders) if kinds or of_folders else None
 
@@ -241,44 +245,48 @@ class _Chosen:
     is_of_kind: bool
 
 
-def _chosen(text: str, asked: str, folder: str, rows: Sequence[_Row]) -> _Chosen:
+def _chosen(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Chosen:
     """The files of the formats and kinds that a text names, or all.
 
     Args:
         text: The question without the folder that it names.
-        asked: The question.
+        question: The question.
         folder: The folder.
         rows: The files below it.
     """
     names = {row["document_id"]: _name(row, folder) for row in rows}
     kinds = [(words, f"{words}|{kind}") for kind, words in _KINDS.items()]
-    kinds += [(re.escape(each), re.escape(each)) for each in re.findall(_PAPER, text, re.IGNORECASE)]
+    kinds += [(re.escape(word), re.escape(word)) for word in re.findall(_PAPER, text, re.IGNORECASE)]
     of_kind = {
-        _said(words, text, asked): [row for row in rows if re.search(sought, names[row["document_id"]], re.IGNORECASE)]
-        for words, sought in kinds
+        _said(words, text, question): [
+            row for row in rows if re.search(pattern, names[row["document_id"]], re.IGNORECASE)
+        ]
+        for words, pattern in kinds
         if re.search(words, text, re.IGNORECASE)
     }
     of_format = {
-        _said(each.words, text, asked): [row for row in rows if row["format"] in each.formats]
-        for each in FAMILIES
-        if each.named_in(text)
+        _said(family.words, text, question): [row for row in rows if row["format"] in family.formats]
+        for family in FAMILIES
+        if family.named_in(text)
     }
     if not of_kind and not of_format:
         return _Chosen(rows, {}, is_of_kind=False)
-    both = [{row["document_id"] for held in part.values() for row in held} for part in (of_kind, of_format) if part]
-    chosen = [row for row in rows if row["document_id"] in set.intersection(*both)]
-    nouns = {" ".join([*of_format, *of_kind]): len(chosen)}
+    id_sets = [
+        {row["document_id"] for group in part.values() for row in group} for part in (of_kind, of_format) if part
+    ]
+    chosen_rows = [row for row in rows if row["document_id"] in set.intersection(*id_sets)]
+    nouns = {" ".join([*of_format, *of_kind]): len(chosen_rows)}
     if not of_kind or not of_format:
-        found = sorted((of_kind | of_format).items(), key=lambda pair: asked.find(pair[0]))
-        nouns = {noun: len(held) for noun, held in found}
-    return _Chosen(chosen, nouns, is_of_kind=bool(of_kind))
+        pairs = sorted((of_kind | of_format).items(), key=lambda pair: question.find(pair[0]))
+        nouns = {noun: len(group) for noun, group in pairs}
+    return _Chosen(chosen_rows, nouns, is_of_kind=bool(of_kind))
 
 
-def _said(words: str, text: str, asked: str) -> str:
+def _said(words: str, text: str, question: str) -> str:
     """What a text calls something, as it is written in the question."""
-    found = re.search(words, text, re.IGNORECASE)
-    place = asked.casefold().find(found.group().casefold()) if found else -1
-    return asked[place : place + len(found.group())] if found and place >= 0 else ""
+    match = re.search(words, text, re.IGNORECASE)
+    place = question.casefold().find(match.group().casefold()) if match else -1
+    return question[place : place + len(match.group())] if match and place >= 0 else ""
 
 
 def _name(row: _Row, folder: str) -> str:
@@ -322,10 +330,10 @@ def inventory(
     ]
     if asked.kind is _Kind.FAILURES:
         return _failures(asked.text, every, language, stored, passages_of)
-    called = documents_called(asked.text, every, _SAID_BESIDE)
-    if called is None:
+    named_part = documents_called(asked.text, every, _SAID_BESIDE)
+    if named_part is None:
         return None
-    folder, below, rest = called
+    folder, below, rest = named_part
     if folder and not re.search(_FOLDER, asked.text, re.IGNORECASE) and _is_kind(folder):
         folder, below, rest = "", every, asked.text  # documents of that kind are meant, wherever they are
     if _OTHERWISE.search(rest):
@@ -333,16 +341,16 @@ def inventory(
     asked = replace(InventoryAsked.of(rest) or asked, text=asked.text)  # as it is without the name of the folder
     if folder and not below:
         return _no_folder(folder, every, language, stored, passages_of)
-    chosen = _chosen(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
-    rows = chosen.rows
-    if not rows and (chosen.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
+    choice = _chosen(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
+    rows = choice.rows
+    if not rows and (choice.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
         return None
-    heads, items = _told(asked, plain_name(folder), chosen, len(below), language)
+    heads, items = _told(asked, plain_name(folder), choice, len(below), language)
     if asked.kind in _BY_DATE and not items:
         return None
     examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
-    cited = {document for _, document in items[:_LISTED] if document}
-    writer = FactWriter(passages_of({*cited, *examples}, ()), _CHARS)
+    cited_documents = {document for _, document in items[:_LISTED] if document}
+    writer = FactWriter(passages_of({*cited_documents, *examples}, ()), _CHARS)
     for head in heads:
         if not writer.tell(head, examples):
             return None
@@ -354,71 +362,88 @@ def _no_folder(
     folder: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
 ) -> Facts:
     """That there is no such folder, and which there are."""
-    known = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
-    return overview(Scope("", (), missing=folder, folders=known), language, stored, passages_of)
+    known_folders = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
+    return overview(Scope("", (), missing=folder, folders=known_folders), language, stored, passages_of)
 
 
 def _tell_items(
     writer: FactWriter, items: Sequence[tuple[str, str]], language: str, examples: Sequence[str] = ()
 ) -> None:
     """Say as many items as there is room for, each with the document that shows it, and how many more there are."""
-    shown = {*writer.hits, *([""] if examples else [])}
-    more = _text("more", language)
-    writer.room -= len(more) + _MORE_CHARS
+    hit_documents = {*writer.hits, *([""] if examples else [])}
+    remark = _text("more", language)
+    writer.room -= len(remark) + _MORE_CHARS
 
-    def said(item: tuple[str, str]) -> bool:
+    def tell_item(item: tuple[str, str]) -> bool:
         text, document = item
-        return writer.tell(text, [document] if document else examples) if document in shown else writer.state(text)
+        return (
+            writer.tell(text, [document] if document else examples) if document in hit_documents else writer.state(text)
+        )
 
-    left = len(items) - sum(1 for _ in takewhile(said, items[:_LISTED]))
-    writer.room += len(more) + _MORE_CHARS
-    if left and not writer.tell(more.format(count=left), examples[:1]):
-        writer.state(more.format(count=left))
+    left = len(items) - sum(1 for _ in takewhile(tell_item, items[:_LISTED]))
+    writer.room += len(remark) + _MORE_CHARS
+    if left and not writer.tell(remark.format(count=left), examples[:1]):
+        writer.state(remark.format(count=left))
 
 
 def _failures(
     text: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
 ) -> Facts | None:
     """Which files could not be read, whole or in part, and why; None where the question says anything else."""
-    unnamed, named = _files_named(text, every)
-    asked = FailuresAsked.of(unnamed, names_file=bool(named))
-    called = documents_called(asked.rest, every, _BESIDE_FAILURES) if asked is not None else None
-    if asked is None or called is None:
+    rest_text, named_documents = _files_named(text, every)
+    question = FailuresAsked.of(rest_text, names_file=bool(named_documents))
+    named_part = documents_called(question.rest, every, _BESIDE_FAILURES) if question is not None else None
+    if question is None or named_part is None:
         return None
-    folder, below, rest = called
+    folder, below, rest = named_part
     if _OTHERWISE.search(rest) or _HIRAGANA.search(_BESIDE_FAILURES.sub(" ", rest)):
         return None
     if folder and not below:
         return _no_folder(folder, every, language, stored, passages_of)
-    chosen = _chosen(rest, text, folder, [row for row in below if not named or row["document_id"] in named])
-    rows = {row["document_id"]: row for row in chosen.rows}
+    choice = _chosen(
+        rest, text, folder, [row for row in below if not named_documents or row["document_id"] in named_documents]
+    )
+    rows = {row["document_id"]: row for row in choice.rows}
     failures: dict[str, list[_Row]] = {}
     for row in stored.read(PARSE_FAILURES, _FAILURE_COLUMNS, list(rows)).to_pylist():
-        if not asked.causes or row["cause"] in asked.causes:
+        if not question.causes or row["cause"] in question.causes:
             failures.setdefault(row["document_id"], []).append(row)
-    whole = {each: held for each, held in sorted(failures.items()) if rows[each]["status"] == DocumentStatus.FAILED}
-    partly = {each: held for each, held in sorted(failures.items()) if each not in whole}
+    whole = {
+        document: document_failures
+        for document, document_failures in sorted(failures.items())
+        if rows[document]["status"] == DocumentStatus.FAILED
+    }
+    partly = {
+        document: document_failures for document, document_failures in sorted(failures.items()) if document not in whole
+    }
     pages = stored.read(PAGES, ("document_id", "page_number", "page_name"), list(partly)).to_pylist()
     names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages}
-    noun, scope = " ".join(chosen.nouns) or _text("files", language), f"{plain_name(folder)}: " if folder else ""
-    causes = joined([cause_name(each, language) for each in FailureCause if each in asked.causes], language)
+    noun, scope = " ".join(choice.nouns) or _text("files", language), f"{plain_name(folder)}: " if folder else ""
+    causes = joined([cause_name(cause, language) for cause in FailureCause if cause in question.causes], language)
     left = min(_PARTLY_CHARS, _PATH_CHARS * 2 * len(partly))
     writer = FactWriter(passages_of(list(partly), ()), _CHARS - left)
-    for what, held in (("unread_files", whole), ("partly_read", partly)):
-        if (asked.partly and held is whole) or (held is partly and not partly and not asked.partly):
+    for key, group in (("unread_files", whole), ("partly_read", partly)):
+        if (question.partly and group is whole) or (group is partly and not partly and not question.partly):
             continue
-        head = _text(what, language).format(noun=noun)
+        head = _text(key, language).format(noun=noun)
         head += _text("causes", language).format(causes=causes) if causes else ""
-        writer.room += left if held is partly else 0
-        of_all = _text("of_all", language).format(count=len(rows)) if held else ""
-        template = _text("count" if held else "none", language)
-        writer.state(template.format(scope=scope, noun=head, count=len(held) or len(rows)) + of_all)
-        counts = Counter(cause_name(each[0]["cause"], language) for each in held.values()).most_common()
+        writer.room += left if group is partly else 0
+        of_all = _text("of_all", language).format(count=len(rows)) if group else ""
+        template = _text("count" if group else "none", language)
+        writer.state(template.format(scope=scope, noun=head, count=len(group) or len(rows)) + of_all)
+        counts = Counter(
+            cause_name(document_failures[0]["cause"], language) for document_failures in group.values()
+        ).most_common()
         if len(counts) > 1:
             writer.state(_text("by_cause", language).format(counts=counts_of(counts, language, len(counts))))
         items = [
-            (_file({**rows[each], "status": ""}, language, _why(rows[each], found, names, language)), each)
-            for each, found in held.items()
+            (
+                _file(
+                    {**rows[document], "status": ""}, language, _why(rows[document], document_failures, names, language)
+                ),
+                document,
+            )
+            for document, document_failures in group.items()
         ]
         _tell_items(writer, items, language)
     return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
@@ -427,35 +452,35 @@ def _failures(
 def _why(row: _Row, failures: Sequence[_Row], names: Mapping[tuple[str, int], str], language: str) -> str:
     """Why a file, or which part of it, could not be read."""
     if row["status"] == DocumentStatus.FAILED:
-        whole = [each for each in failures if each["page_number"] is None] or failures
-        return joined(list(dict.fromkeys(cause_name(each["cause"], language) for each in whole)), language)
+        whole = [failure for failure in failures if failure["page_number"] is None] or failures
+        return joined(list(dict.fromkeys(cause_name(failure["cause"], language) for failure in whole)), language)
     pages: dict[str, list[str]] = {}
-    for each in failures:
-        number = each["page_number"]
+    for failure in failures:
+        number = failure["page_number"]
         name = plain_name(names.get((row["document_id"], number), ""))
         page = _text("page_named" if name else "page", language).format(number=number, name=name)
-        pages.setdefault(each["cause"], []).extend([page] * (number is not None))
-    said = []
-    for cause, held in pages.items():
-        if held:
-            listed = joined(held[:_PAGES_NAMED] + ["…"] * (len(held) > _PAGES_NAMED), language)
-            said.append(_text("pages_unread", language).format(cause=cause_name(cause, language), pages=listed))
+        pages.setdefault(failure["cause"], []).extend([page] * (number is not None))
+    reasons = []
+    for cause, cause_pages in pages.items():
+        if cause_pages:
+            page_names = joined(cause_pages[:_PAGES_NAMED] + ["…"] * (len(cause_pages) > _PAGES_NAMED), language)
+            reasons.append(_text("pages_unread", language).format(cause=cause_name(cause, language), pages=page_names))
         else:
-            said.append(_text("kept", language) if cause == FailureCause.UNREADABLE else cause_name(cause, language))
-    return joined(said, language)
+            reasons.append(_text("kept", language) if cause == FailureCause.UNREADABLE else cause_name(cause, language))
+    return joined(reasons, language)
 
 
 def _files_named(text: str, rows: Sequence[_Row]) -> tuple[str, frozenset[str]]:
     """A text without the names of files that it gives with their extensions, and the files that are called so."""
-    called: dict[str, set[str]] = {}
+    documents_of: dict[str, set[str]] = {}
     for row in rows:
         name = unicodedata.normalize("NFKC", PurePath(row["document_id"]).name).casefold()
-        called.setdefault(name, set()).add(row["document_id"])
-    folded, named = text.casefold(), set[str]()
-    for name in sorted(called, key=lambda each: (-len(each), each)):
-        if _FILE_NAME.search(name) and name in folded:
-            folded, named = folded.replace(name, " "), named | called[name]
-    return (folded if named else text), frozenset(named)
+        documents_of.setdefault(name, set()).add(row["document_id"])
+    folded_text, named_documents = text.casefold(), set[str]()
+    for name in sorted(documents_of, key=lambda name: (-len(name), name)):
+        if _FILE_NAME.search(name) and name in folded_text:
+            folded_text, named_documents = folded_text.replace(name, " "), named_documents | documents_of[name]
+    return (folded_text if named_documents else text), frozenset(named_documents)
 
 
 def _is_kind(folder: str) -> bool:
@@ -465,47 +490,50 @@ def _is_kind(folder: str) -> bool:
 
 
 def _told(
-    asked: InventoryAsked, folder: str, chosen: _Chosen, count: int, language: str
+    question: InventoryAsked, folder: str, choice: _Chosen, count: int, language: str
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """What is said first, and what after it, each with a document that shows it.
 
     Args:
-        asked: The question.
+        question: The question.
         folder: The folder that it names.
-        chosen: The files that it asks for.
+        choice: The files that it asks for.
         count: How many files are below the folder.
         language: Of what is said.
     """
-    scope, rows = f"{folder}: " if folder else "", chosen.rows
+    scope, rows = f"{folder}: " if folder else "", choice.rows
     folders = _folders(rows, folder)
-    wanted = _WANTED.search(asked.text)
-    most = (int(wanted[1]) if wanted else 0) or (_DATED if asked.kind in _BY_DATE else len(rows))
-    if asked.of_folders:
-        named = _text("folder", language)
-        read = {row["document_id"] for row in rows if row["status"] == "parsed"}
+    match = _WANTED.search(question.text)
+    most = (int(match[1]) if match else 0) or (_DATED if question.kind in _BY_DATE else len(rows))
+    if question.of_folders:
+        folder_template = _text("folder", language)
+        read_documents = {row["document_id"] for row in rows if row["status"] == "parsed"}
         items = [
-            (named.format(name=name, count=len(held)), next((each for each in held if each in read), held[0]))
-            for name, held in folders
+            (
+                folder_template.format(name=name, count=len(documents)),
+                next((document for document in documents if document in read_documents), documents[0]),
+            )
+            for name, documents in folders
         ]
         return [_text("folder_count", language).format(scope=scope, count=len(folders))], items
-    noun = " ".join(chosen.nouns) or _text("files", language)
-    if asked.kind in _BY_DATE:
-        head = scope + _text(asked.kind, language).format(noun=noun, count=len(rows))
-        return [head], _by_date(rows, language, newest=asked.kind is _Kind.NEWEST)[:most]
+    noun = " ".join(choice.nouns) or _text("files", language)
+    if question.kind in _BY_DATE:
+        head = scope + _text(question.kind, language).format(noun=noun, count=len(rows))
+        return [head], _by_date(rows, language, newest=question.kind is _Kind.NEWEST)[:most]
     template, of_all = _text("count", language), _text("of_all", language).format(count=count)
     heads = [
-        template.format(scope=scope, noun=noun, count=held) + (of_all if held < count else "")
-        for noun, held in (chosen.nouns or {noun: len(rows)}).items()
+        template.format(scope=scope, noun=noun, count=noun_count) + (of_all if noun_count < count else "")
+        for noun, noun_count in (choice.nouns or {noun: len(rows)}).items()
     ]
     if unread := sum(row["status"] == "failed" for row in rows):
         heads[-1] += _text("unread", language).format(count=unread)
-    if asked.kind is _Kind.LIST:
+    if question.kind is _Kind.LIST:
         return heads, [(_file(row, language), row["document_id"]) for row in rows][:most]
     formats = Counter(row["format"] for row in rows).most_common()
-    counts = {"formats": formats, "folders": [(name, len(held)) for name, held in folders]}
+    counts = {"formats": formats, "folders": [(name, len(documents)) for name, documents in folders]}
     items = [
-        (_text(what, language).format(counts=counts_of(parts, language, _COUNTED)), "")
-        for what, parts in counts.items()
+        (_text(key, language).format(counts=counts_of(parts, language, _COUNTED)), "")
+        for key, parts in counts.items()
         if len(parts) > 1
     ]
     return heads, items
@@ -517,50 +545,52 @@ def _folders(rows: Sequence[_Row], folder: str) -> list[tuple[str, list[str]]]:
     depth = 0
     while paths and all(len(path) > depth for path, _ in paths) and len({path[depth] for path, _ in paths}) == 1:
         depth += 1
-    held: dict[str, list[str]] = {}
+    documents_of: dict[str, list[str]] = {}
     for path, document in paths:
         below = next((at + 1 for at, part in enumerate(path) if plain_name(part) == folder), depth)
         if len(path) > below:
-            held.setdefault(plain_name(path[below]), []).append(document)
-    return sorted(held.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+            documents_of.setdefault(plain_name(path[below]), []).append(document)
+    return sorted(documents_of.items(), key=lambda pair: (-len(pair[1]), pair[0]))
 
 
 def _by_date(rows: Sequence[_Row], language: str, *, newest: bool) -> list[tuple[str, str]]:
     """Files by the latest date in their names, where all have one, else by their last change, without those of none."""
     in_names = {row["document_id"]: _date_in(PurePath(row["document_id"]).name) for row in rows}
-    named = all(in_names.values())
-    dated = [(date, row) for row in rows if (date := in_names[row["document_id"]] if named else row["modified_at"])]
-    stated, form = ("named", "%Y-%m-%d") if named else ("changed", "%Y-%m-%d %H:%M UTC")
+    are_dates_named = all(in_names.values())
+    dated_rows = [
+        (date, row) for row in rows if (date := in_names[row["document_id"]] if are_dates_named else row["modified_at"])
+    ]
+    key, form = ("named", "%Y-%m-%d") if are_dates_named else ("changed", "%Y-%m-%d %H:%M UTC")
     return [
         (
-            _file(row, language, _text(stated, language).format(date=date.astimezone(UTC).strftime(form))),
+            _file(row, language, _text(key, language).format(date=date.astimezone(UTC).strftime(form))),
             row["document_id"],
         )
-        for date, row in sorted(dated, key=lambda pair: (pair[0], pair[1]["document_id"]), reverse=newest)
+        for date, row in sorted(dated_rows, key=lambda pair: (pair[0], pair[1]["document_id"]), reverse=newest)
     ]
 
 
 def _date_in(name: str) -> datetime | None:
     """The latest date in a name."""
-    found = []
+    dates = []
     for pattern in _DATES:
         for year, month, day in pattern.findall(unicodedata.normalize("NFKC", name)):
             with suppress(ValueError):  # no date, as 2024-02-30
-                found.append(datetime(int(year), int(month), int(day), tzinfo=UTC))
-    return max(found, default=None)
+                dates.append(datetime(int(year), int(month), int(day), tzinfo=UTC))
+    return max(dates, default=None)
 
 
-def _file(row: _Row, language: str, stated: str = "") -> str:
+def _file(row: _Row, language: str, detail: str = "") -> str:
     """A file, with its pages, and what else is stated of it."""
     pages = row["page_count"] or 0
-    facts = [_text("pages", language).format(count=pages, pages=counted(pages, "page"))] * (pages > 1) + [stated]
+    facts = [_text("pages", language).format(count=pages, pages=counted(pages, "page"))] * (pages > 1) + [detail]
     facts += [_text("not_read", language)] * (row["status"] == "failed")
-    said = joined([each for each in facts if each], language)
+    details = joined([fact for fact in facts if fact], language)
     path = row["document_id"]
     if len(path) > _PATH_CHARS:
         path = f"{path[: _PATH_CHARS // 3]}…{path[-_PATH_CHARS * 2 // 3 :]}"
     name = plain_name(path, len(path))
-    return f"{name}（{said}）" if said and language == "ja" else f"{name} ({said})" if said else name
+    return f"{name}（{details}）" if details and language == "ja" else f"{name} ({details})" if details else name
 
 
 def _text(name: str, language: str) -> str:

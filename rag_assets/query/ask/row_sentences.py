@@ -35,13 +35,15 @@ def told_rows(
         Sentences that cite passages by their number, from 1, and the ids of these passages in that order; none where a
         row is found in no passage.
     """
-    held_by = [(each["chunk_id"], [(line, _parts(line)) for line in each["text"].splitlines()]) for each in passages]
+    held_by = [
+        (passage["chunk_id"], [(line, _parts(line)) for line in passage["text"].splitlines()]) for passage in passages
+    ]
     texts = [_row_text(row) for row in selection.rows]
-    fitting = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
+    fitting_count = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
     ids: list[str] = []
     sentences: list[Sentence] = []
-    for text, cells in zip(texts[:fitting], selection.cells, strict=False):
-        held = next(
+    for text, cells in zip(texts[:fitting_count], selection.cells, strict=False):
+        evidence = next(
             (
                 (chunk_id, quote)
                 for is_wide in (False, True)
@@ -50,13 +52,13 @@ def told_rows(
             ),
             None,
         )
-        if held is None:
+        if evidence is None:
             return (), []
-        ids += [held[0]] if held[0] not in ids else []
-        sentences.append(Sentence(text, (SentenceCitation(ids.index(held[0]) + 1, held[1], supported=True),)))
-    if fitting < len(texts):
-        more = _MORE.get(language, _MORE["en"]).format(count=len(texts) - fitting)
-        sentences[-1] = replace(sentences[-1], text=f"{sentences[-1].text} {more}")
+        ids += [evidence[0]] if evidence[0] not in ids else []
+        sentences.append(Sentence(text, (SentenceCitation(ids.index(evidence[0]) + 1, evidence[1], supported=True),)))
+    if fitting_count < len(texts):
+        remark = _MORE.get(language, _MORE["en"]).format(count=len(texts) - fitting_count)
+        sentences[-1] = replace(sentences[-1], text=f"{sentences[-1].text} {remark}")
     if selection.said:
         sentences.insert(0, replace(sentences[0], text=selection.said))
     return tuple(sentences), ids
@@ -66,17 +68,17 @@ def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide:
     """The lines of a passage that hold a row: one, or of a wide row, which may go on in the next passage, one a cell;
     empty where none do.
     """
-    shown = [cell for cell in dict.fromkeys(cells) if 0 < len(cell) <= _WHOLE_CHARS]
-    if not shown:
+    shown_cells = [cell for cell in dict.fromkeys(cells) if 0 < len(cell) <= _WHOLE_CHARS]
+    if not shown_cells:
         return ""
     if not is_wide:
-        return next((cut(line, STATEMENT_CHARS) for line, parts in lines if parts.issuperset(shown)), "")
-    starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown[0] in parts]
+        return next((cut(line, STATEMENT_CHARS) for line, parts in lines if parts.issuperset(shown_cells)), "")
+    starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown_cells[0] in parts]
     for start in starts:
-        window = [*takewhile(lambda each: _CELL not in each[0], lines[start : start + len(set(cells))])]
+        window = [*takewhile(lambda pair: _CELL not in pair[0], lines[start : start + len(set(cells))])]
         for length in range(2, len(window) + 1):
-            held = set[str]().union(*(parts for _, parts in window[:length]))
-            if held.issuperset(shown[: max(_LEAST_CELLS, length - 1)]):
+            window_parts = set[str]().union(*(parts for _, parts in window[:length]))
+            if window_parts.issuperset(shown_cells[: max(_LEAST_CELLS, length - 1)]):
                 return cut("\n".join(line for line, _ in window[:length]), STATEMENT_CHARS)
     return ""
 
@@ -89,7 +91,7 @@ def _parts(line: str) -> set[str]:
 
 def _row_text(row: Sequence[tuple[str, str]]) -> str:
     """A row, of a long one the first cells."""
-    said = [f"{column}: {value}" if column else value for column, value in row]
-    lengths = list(accumulate(len(each) + len(_CELL) for each in said))
-    fit = [each for each, length in zip(said, lengths, strict=True) if length <= _ROW_CHARS]
-    return cut(_CELL.join(fit or said[:1]), STATEMENT_CHARS)
+    cells = [f"{column}: {value}" if column else value for column, value in row]
+    lengths = list(accumulate(len(cell) + len(_CELL) for cell in cells))
+    fit = [cell for cell, length in zip(cells, lengths, strict=True) if length <= _ROW_CHARS]
+    return cut(_CELL.join(fit or cells[:1]), STATEMENT_CHARS)

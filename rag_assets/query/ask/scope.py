@@ -171,24 +171,24 @@ def scope_of(
     if not whole:
         return _part(text, rows) if asks_in_general else None
     name, rest = _folder_name(text)
-    if name and (chosen := _in_folder(name, rows)):
-        return Scope(name, tuple(chosen))
-    family = next((each for each in FAMILIES if each.named_in(text)), None)
+    if name and (chosen_rows := _in_folder(name, rows)):
+        return Scope(name, tuple(chosen_rows))
+    family = next((family for family in FAMILIES if family.named_in(text)), None)
     of_format = [row for row in rows if family is not None and row["format"] in family.formats]
     if family is not None and of_format:
         rows, rest = of_format, re.sub(family.words, " ", rest, flags=re.IGNORECASE)
-    asked = keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}"))
-    words = _said(asked)
+    topic = keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}"))
+    words = _said(topic)
     if not words:
         return Scope("", tuple(rows), "") if rows else None
-    share, named = _documents_by_name(words, rows, stored)
+    share, named_rows = _documents_by_name(words, rows, stored)
     if name and share < _SURELY:
-        missing = Scope("", (), missing=name, folders=_child_folders(rows))
-        return None if _is_told_of(name, stored, allowed) else missing
-    everything = bool(of_format or _EVERYTHING.search(text))
-    if len(named) < 2 or (everything and share < _SURELY):
-        return Scope("", tuple(rows), asked) if everything and rows else None
-    return _scope(_completed(named, rows), rows, asked, words)
+        missing_folder = Scope("", (), missing=name, folders=_child_folders(rows))
+        return None if _is_told_of(name, stored, allowed) else missing_folder
+    is_everything = bool(of_format or _EVERYTHING.search(text))
+    if len(named_rows) < 2 or (is_everything and share < _SURELY):
+        return Scope("", tuple(rows), topic) if is_everything and rows else None
+    return _scope(_completed(named_rows, rows), rows, topic, words)
 
 
 def documents_called(
@@ -209,22 +209,24 @@ def documents_called(
     name = _WORD_FOLDER.split(_folder_name(text)[0])[0].removesuffix("の")
     if not folder and _NAMING.search(beside.sub(" ", name)):
         folder, rest = name, text.replace(name, " ")
-    left = [each.casefold() for each in _NAMING.findall(beside.sub(" ", rest))]
+    left = [name.casefold() for name in _NAMING.findall(beside.sub(" ", rest))]
     if not left:
         return folder, _in_folder(folder, rows) if folder else rows, rest
     parts = {part: _folded(part) for row in rows for part in row["folder"].split("/")}
-    meant = {part for part, plain in parts.items() if all(_called(each).search(plain) for each in left)}
-    chosen = [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
-    if folder or not chosen or max(map(len, left)) < _LEAST_NAMING:
+    named_parts = {part for part, plain in parts.items() if all(_called(name).search(plain) for name in left)}
+    chosen_rows = [row for row in rows if not named_parts.isdisjoint(row["folder"].split("/"))]
+    if folder or not chosen_rows or max(map(len, left)) < _LEAST_NAMING:
         return None
-    return _shared_name(chosen, rows, _said(" ".join(left))), chosen, rest
+    return _shared_name(chosen_rows, rows, _said(" ".join(left))), chosen_rows, rest
 
 
-def _folder_explained(unexplained: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
+def _folder_explained(unexplained_names: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
     """The folder that is called by a name that nothing explains, and that is no common word; else nothing."""
-    sought = {each for each in unexplained if not _COMMON_NAME.fullmatch(each) and not _GENERIC_FOLDER.fullmatch(each)}
-    parts = sorted({part for row in rows for part in row["folder"].split("/")}) if sought else []
-    return next((part for part in parts if fold_name(_folded(part)) in sought), "")
+    names = {
+        name for name in unexplained_names if not _COMMON_NAME.fullmatch(name) and not _GENERIC_FOLDER.fullmatch(name)
+    }
+    parts = sorted({part for row in rows for part in row["folder"].split("/")}) if names else []
+    return next((part for part in parts if fold_name(_folded(part)) in names), "")
 
 
 def _asks_of_a_part(text: str) -> bool:
@@ -238,34 +240,36 @@ def _asks_of_a_part(text: str) -> bool:
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
     folder, rest = _folder_called(text, rows)
-    asked = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
-    words = _said(asked)
+    topic = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
+    words = _said(topic)
     if folder:
         inside = () if words else tuple(_in_folder(folder, rows))
         return Scope(folder, inside) if len(inside) > 1 else None
     of_folder = _PART_OF_FOLDER.search(text) and not _PART.search(text)
     if not words or (of_folder and not _TOGETHER.search(text)):
         return None
-    chosen = _in_named_folders(words, rows)
-    if not chosen and _TOGETHER.search(text):
+    chosen_rows = _in_named_folders(words, rows)
+    if not chosen_rows and _TOGETHER.search(text):
         likely = [row for row in rows if _holds(_folded(f"{row['document_id']} {row['title']}"), words)]
-        chosen = [
-            row for row, held in zip(likely, _terms_of_names(likely).values(), strict=True) if _holds(held, words)
+        chosen_rows = [
+            row for row, terms in zip(likely, _terms_of_names(likely).values(), strict=True) if _holds(terms, words)
         ]
-    return _scope(chosen, rows, asked, words) if len(chosen) > 1 else None
+    return _scope(chosen_rows, rows, topic, words) if len(chosen_rows) > 1 else None
 
 
 def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
     """The folder whose name stands in a text as a word of its own, the longest, and the text without it."""
-    folded = text.casefold()
+    folded_text = text.casefold()
     parts = {part for row in rows for part in row["folder"].split("/")}
     name, rest = _folder_name(text)
     if name in parts:
         return name, rest
-    likely = [part for part in parts if (plain := _folded(part)) and plain in folded and content_words(plain)]
-    called = [part for part in likely if not _GENERIC_FOLDER.fullmatch(part) and _called(_folded(part)).search(folded)]
-    longest = max(called, key=lambda part: (len(part), part), default="")
-    return longest, _called(_folded(longest)).sub(" ", folded) if longest else text
+    likely = [part for part in parts if (plain := _folded(part)) and plain in folded_text and content_words(plain)]
+    named_parts = [
+        part for part in likely if not _GENERIC_FOLDER.fullmatch(part) and _called(_folded(part)).search(folded_text)
+    ]
+    longest = max(named_parts, key=lambda part: (len(part), part), default="")
+    return longest, _called(_folded(longest)).sub(" ", folded_text) if longest else text
 
 
 def _called(name: str) -> re.Pattern[str]:
@@ -281,53 +285,55 @@ def _said(text: str) -> list[tuple[str, ...]]:
 
 
 def _scope(
-    chosen: Sequence[Mapping[str, str]],
+    chosen_rows: Sequence[Mapping[str, str]],
     rows: Sequence[Mapping[str, str]],
-    asked: str,
+    topic: str,
     words: Sequence[tuple[str, ...]],
 ) -> Scope:
-    return Scope(_shared_name(chosen, rows, words) if len(chosen) < len(rows) else "", tuple(chosen), asked)
+    return Scope(
+        _shared_name(chosen_rows, rows, words) if len(chosen_rows) < len(rows) else "", tuple(chosen_rows), topic
+    )
 
 
 def documents_in_folders(documents: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Mapping[str, str]]]:
     """Documents by the folder in which they part first; those above these stand under the folder that they are in."""
-    paths = {each: tuple(row["folder"].split("/")) for each, row in documents.items()}
+    paths = {document: tuple(row["folder"].split("/")) for document, row in documents.items()}
     depth = 0
     while all(len(path) > depth for path in paths.values()) and len({path[depth] for path in paths.values()}) == 1:
         depth += 1
     children: dict[str, dict[str, Mapping[str, str]]] = {}
-    for each, path in paths.items():
-        children.setdefault(path[depth] if len(path) > depth else path[-1], {})[each] = documents[each]
+    for document, path in paths.items():
+        children.setdefault(path[depth] if len(path) > depth else path[-1], {})[document] = documents[document]
     return children
 
 
 def first_folders(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str, int]]:
     """The folders that documents part into first, with how many are in each, the largest first."""
-    counted = ((name, len(held)) for name, held in documents_in_folders(documents).items())
-    return sorted(counted, key=lambda pair: (-pair[1], pair[0]))
+    counts = ((name, len(members)) for name, members in documents_in_folders(documents).items())
+    return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _folder_name(text: str) -> tuple[str, str]:
     """The folder that a question names, or nothing, and the question without it."""
     for pattern in _FOLDERS:
-        for found in pattern.finditer(text):
-            name = found["name"].strip("/.")
+        for match in pattern.finditer(text):
+            name = match["name"].strip("/.")
             if name and not _NO_NAME.fullmatch(name) and not name.endswith(("な", "ある", "この", "その")):
-                return name, text.replace(found.group(), " ")
+                return name, text.replace(match.group(), " ")
     return "", text
 
 
 def _is_told_of(name: str, stored: StoredTables, documents: Collection[str] | None) -> bool:
     """Whether a passage calls a folder by a name."""
-    called, word = re.escape(name), "(?:folder|directory|フォルダー?|ディレクトリ)"
-    named = re.compile(
-        rf"(?:(?<![\w-])|(?<=[{HIRAGANA}]))[\"'“「『]?{called}[\"'”」』]?\s?(?:という)?{word}"
-        rf"|{word}(?: named| called)?\s?[\"'“「『:：]?\s?{called}(?![\w-])",
+    escaped_name, word = re.escape(name), "(?:folder|directory|フォルダー?|ディレクトリ)"
+    pattern = re.compile(
+        rf"(?:(?<![\w-])|(?<=[{HIRAGANA}]))[\"'“「『]?{escaped_name}[\"'”」』]?\s?(?:という)?{word}"
+        rf"|{word}(?: named| called)?\s?[\"'“「『:：]?\s?{escaped_name}(?![\w-])",
         re.IGNORECASE,
     )
     holds = pc.match_substring_regex(pc.field("text"), word, ignore_case=True)
     texts = stored.read(CHUNKS, ["text"], documents, holds).column("text").to_pylist()
-    return any(named.search(unicodedata.normalize("NFKC", text)) for text in texts)
+    return any(pattern.search(unicodedata.normalize("NFKC", text)) for text in texts)
 
 
 def _folded(name: str) -> str:
@@ -336,18 +342,18 @@ def _folded(name: str) -> str:
 
 def _in_folder(name: str, rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The documents below a folder, the highest of that name; below all whose names hold the name where none has it."""
-    for wanted in dict.fromkeys((_folded(name), _folded(name.rpartition("の")[2]))):
+    for folded_name in dict.fromkeys((_folded(name), _folded(name.rpartition("の")[2]))):
         paths = {
             folder: f"/{'/'.join(_folded(part) for part in folder.split('/'))}/"
             for folder in {r["folder"] for r in rows}
         }
-        exact = f"/{wanted}/"
+        exact = f"/{folded_name}/"
         depths = {folder: path.count("/", 0, path.find(exact)) for folder, path in paths.items() if exact in path}
-        if wanted and depths:
+        if folded_name and depths:
             least = min(depths.values())
             return [row for row in rows if depths.get(row["folder"]) == least]
-        if wanted and (chosen := [row for row in rows if wanted in paths[row["folder"]]]):
-            return chosen
+        if folded_name and (chosen_rows := [row for row in rows if folded_name in paths[row["folder"]]]):
+            return chosen_rows
     return []
 
 
@@ -365,10 +371,10 @@ def _documents_by_name(
         return by_name
     if in_folders := _in_folder_said(words, rows):
         return 1.0, in_folders
-    read = stored.read(FILE_SUMMARIES, ["document_id", "text"]).to_pylist()
-    said = {row["document_id"]: content_terms(row["text"]) for row in read}
-    both = {each: held | said.get(each, frozenset()) for each, held in names.items()}
-    by_summary = _with_most(words, rows, both, _NEAR_BEST_SUMMARY)
+    summaries = stored.read(FILE_SUMMARIES, ["document_id", "text"]).to_pylist()
+    summary_terms = {row["document_id"]: content_terms(row["text"]) for row in summaries}
+    all_terms = {document: terms | summary_terms.get(document, frozenset()) for document, terms in names.items()}
+    by_summary = _with_most(words, rows, all_terms, _NEAR_BEST_SUMMARY)
     if by_summary[0] < _LEAST_SUMMARY:
         return by_name
     within = {row["document_id"] for row in by_summary[1]} <= {row["document_id"] for row in by_name[1]}
@@ -377,19 +383,19 @@ def _documents_by_name(
 
 def _in_folder_said(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The documents below folders all of whose name is said; of the longest such name."""
-    said = frozenset(chain.from_iterable(words))
+    question_terms = frozenset(chain.from_iterable(words))
     parts = {part for row in rows for part in row["folder"].split("/")}
     names = {part: frozenset(chain.from_iterable(content_words(_folded(part)))) for part in parts}
-    most = max((len(terms) for terms in names.values() if terms <= said), default=0)
-    meant = {part for part, terms in names.items() if terms and terms <= said and len(terms) == most}
-    return [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
+    most = max((len(terms) for terms in names.values() if terms <= question_terms), default=0)
+    named_parts = {part for part, terms in names.items() if terms and terms <= question_terms and len(terms) == most}
+    return [row for row in rows if not named_parts.isdisjoint(row["folder"].split("/"))]
 
 
 def _in_named_folders(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The documents below folders whose names hold all that is said."""
     parts = {part for row in rows for part in row["folder"].split("/") if not _GENERIC_FOLDER.fullmatch(part)}
-    meant = {part for part in parts if _holds(content_terms(_folded(part)), words)}
-    return [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
+    named_parts = {part for part in parts if _holds(content_terms(_folded(part)), words)}
+    return [row for row in rows if not named_parts.isdisjoint(row["folder"].split("/"))]
 
 
 def _holds(terms: Collection[str], words: Sequence[tuple[str, ...]]) -> bool:
@@ -397,18 +403,18 @@ def _holds(terms: Collection[str], words: Sequence[tuple[str, ...]]) -> bool:
     return all(term in terms for word in words for term in word)
 
 
-def _completed(named: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def _completed(named_rows: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """All documents below a folder, where those named are most of it, and it holds most of those named."""
     inside: Counter[str] = Counter()
     for row in rows:
         inside.update(_above(row["folder"]))
-    held: Counter[str] = Counter()
-    for row in named:
-        held.update(_above(row["folder"]))
-    alike = {folder: 2 * count / (inside[folder] + len(named)) for folder, count in held.items()}
-    folder = max(sorted(alike), key=lambda each: (alike[each], len(each)))
-    most = alike[folder] >= _ALIKE and held[folder] >= _MOST_NAMED * len(named)
-    return [row for row in rows if folder in _above(row["folder"])] if most else named
+    counts: Counter[str] = Counter()
+    for row in named_rows:
+        counts.update(_above(row["folder"]))
+    alike = {folder: 2 * count / (inside[folder] + len(named_rows)) for folder, count in counts.items()}
+    folder = max(sorted(alike), key=lambda name: (alike[name], len(name)))
+    holds_most = alike[folder] >= _ALIKE and counts[folder] >= _MOST_NAMED * len(named_rows)
+    return [row for row in rows if folder in _above(row["folder"])] if holds_most else named_rows
 
 
 def _above(folder: str) -> list[str]:
@@ -427,18 +433,20 @@ def _with_most(
     What a compound begins with tells it from others: of 会員管理 a document must hold 会員, and some of those found.
     """
     shares = {
-        document: [held_share([word], held) if word[0] in held else 0.0 for word in words]
-        for document, held in terms.items()
+        document: [held_share([word], document_terms) if word[0] in document_terms else 0.0 for word in words]
+        for document, document_terms in terms.items()
     }
     counts = [sum(share[place] >= _NEAR_BEST for share in shares.values()) for place in range(len(words))]
     unknown = _UNKNOWN * math.log(1 + len(rows))
     weights = [math.log((2 + len(rows)) / (1 + count)) if count else unknown for count in counts]
     total = sum(weights) or 1.0
-    scores = {each: sum(w * s for w, s in zip(weights, share, strict=True)) / total for each, share in shares.items()}
+    scores = {
+        document: sum(w * s for w, s in zip(weights, share, strict=True)) / total for document, share in shares.items()
+    }
     best = max(scores.values(), default=0.0)
-    named = [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, near_best * best)]
-    begun = frozenset(chain.from_iterable(terms[row["document_id"]] for row in named))
-    return best, named if all(word[0] in begun for word in words if len(word) > 1) else []
+    named_rows = [row for row in rows if scores[row["document_id"]] >= max(_LEAST_SHARE, near_best * best)]
+    row_terms = frozenset(chain.from_iterable(terms[row["document_id"]] for row in named_rows))
+    return best, named_rows if all(word[0] in row_terms for word in words if len(word) > 1) else []
 
 
 def _terms_of_names(rows: Sequence[Mapping[str, str]]) -> dict[str, frozenset[str]]:
@@ -451,15 +459,15 @@ def _terms_of_names(rows: Sequence[Mapping[str, str]]) -> dict[str, frozenset[st
 
 
 def _shared_name(
-    chosen: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]], words: Sequence[tuple[str, ...]]
+    chosen_rows: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]], words: Sequence[tuple[str, ...]]
 ) -> str:
     """The name of the folder that some documents are all of, a telling one of those above it; empty for none."""
-    folder = commonpath([row["folder"] for row in chosen])
+    folder = commonpath([row["folder"] for row in chosen_rows])
     inside = sum(f"{row['folder']}/".startswith(f"{folder}/") for row in rows)
-    if not folder or inside != len(chosen):
+    if not folder or inside != len(chosen_rows):
         return ""
     parts = folder.split("/")[::-1]
-    said = frozenset(chain.from_iterable(words))
-    called = (part for part in parts if not said.isdisjoint(content_terms(_folded(part))))
-    telling = (part for part in parts if not _GENERIC_FOLDER.fullmatch(part))
-    return next(called, "") or next(telling, parts[0])
+    question_terms = frozenset(chain.from_iterable(words))
+    named_parts = (part for part in parts if not question_terms.isdisjoint(content_terms(_folded(part))))
+    telling_parts = (part for part in parts if not _GENERIC_FOLDER.fullmatch(part))
+    return next(named_parts, "") or next(telling_parts, parts[0])

@@ -211,9 +211,9 @@ class Selection:
         """
         width = len(self.cells[0])
         words = {(place, cell) for row in self.cells for place, cell in enumerate(row) if re.search(r"[^\W\d]", cell)}
-        held = {(place, cell) for row in rows for place, cell in enumerate(row)}
+        cells = {(place, cell) for row in rows for place, cell in enumerate(row)}
         alike = width >= _LEAST_ACROSS and any(len(row) == width and len({*row} - {""}) > 1 for row in rows)
-        return not rows or (alike and (same_page or not words.isdisjoint(held)))
+        return not rows or (alike and (same_page or not words.isdisjoint(cells)))
 
     def is_proved_by(self, texts: Iterable[str]) -> bool:
         """Whether the figure that must stand on the page does."""
@@ -266,36 +266,42 @@ class RowsAsked:
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
         values, is_sure = self._named(table)
-        named = {**values, **empty}
-        if not self._is_accounted_for(table, named, table.beginning):
+        named_values = {**values, **empty}
+        if not self._is_accounted_for(table, named_values, table.beginning):
             return None
-        chosen = [row for row in table.rows if all(row[place] in each for place, each in named.items())]
-        is_asked = self._is_accounted_for(table, named)
-        goes_on = any(table.goes_on(place) for place, each in named.items() if "" not in each)
-        if not chosen or not is_sure or goes_on or len(table.rows) < _LEAST_ROWS:
-            return _UNSURE if chosen and is_asked else None
-        if not is_asked or (named and not self._groups(table, named)):
+        chosen_rows = [
+            row for row in table.rows if all(row[place] in choices for place, choices in named_values.items())
+        ]
+        is_asked = self._is_accounted_for(table, named_values)
+        goes_on = any(table.goes_on(place) for place, choices in named_values.items() if "" not in choices)
+        if not chosen_rows or not is_sure or goes_on or len(table.rows) < _LEAST_ROWS:
+            return _UNSURE if chosen_rows and is_asked else None
+        if not is_asked or (named_values and not self._groups(table, named_values)):
             return None
-        return self._told(table, chosen, named) or _UNSURE
+        return self._told(table, chosen_rows, named_values) or _UNSURE
 
-    def _told(self, table: TableOfPage, chosen: Sequence[tuple[str, ...]], named: _Named) -> Selection | None:
+    def _told(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named) -> Selection | None:
         """Rows with what is asked of them; None where that cannot be told."""
-        counted, summed = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
+        count_match, sum_match = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
-        if table.is_doubtful or (counted and (summed or extremes)) or len(extremes) > 1:
+        if table.is_doubtful or (count_match and (sum_match or extremes)) or len(extremes) > 1:
             return None
         if extremes:
-            return self._extreme(table, chosen, extremes[0])
-        terms = [f"{table.columns[place]}: {' / '.join(each) or _NO_VALUE}" for place, each in named.items()]
-        if summed:
-            return self._totalled(table, chosen, terms)
-        if counted:
-            if not (named or self._is_whole(table)) or not self._counts_rows(table, chosen, named, counted):
+            return self._extreme(table, rows, extremes[0])
+        terms = [
+            f"{table.columns[place]}: {' / '.join(choices) or _NO_VALUE}" for place, choices in named_values.items()
+        ]
+        if sum_match:
+            return self._totalled(table, rows, terms)
+        if count_match:
+            if not (named_values or self._is_whole(table)) or not self._counts_rows(
+                table, rows, named_values, count_match
+            ):
                 return None
             unit = "件" if is_japanese(self.text) else ""
             place = [name for name in table.names if name][-1:]
-            return _selection(table, chosen, None, f"{len(chosen)}{unit} ({', '.join(terms or place)})")
-        return _selection(table, chosen, None) if ("",) in named.values() else None
+            return _selection(table, rows, None, f"{len(rows)}{unit} ({', '.join(terms or place)})")
+        return _selection(table, rows, None) if ("",) in named_values.values() else None
 
     def _named(self, table: TableOfPage) -> tuple[_Named, bool]:
         """The values that the question names, as words of their own or behind the name of their column, and whether it
@@ -310,36 +316,39 @@ class RowsAsked:
             for value in {row[place] for row in table.rows if row[place]}:
                 word = fold_name(value)
                 is_there = word in self.text and not re.search(rf"{re.escape(word)}(?:[.,]\d|%)", self.text)
-                if word and name and is_there and any(is_named(self.text, f"{name}{each}{word}") for each in _BETWEEN):
+                if word and name and is_there and any(is_named(self.text, f"{name}{link}{word}") for link in _BETWEEN):
                     behind.setdefault(value, set()).add(place)
                 is_word = len(word) > 1 and is_there and is_named(rest, word) and not _is_verb(rest, word)
                 is_word = is_word and word not in _COMMON and not (word in names and self._fills(table, place, value))
                 if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
                     words.setdefault(value, set()).add(place)
-        found = words | behind
-        named: dict[int, list[str]] = {}
+        places_of = words | behind
+        named_values: dict[int, list[str]] = {}
         is_sure = True
-        for value, places in found.items():
-            if any(value != other and fold_name(value) in fold_name(other) for other in found):
+        for value, places in places_of.items():
+            if any(value != other_value and fold_name(value) in fold_name(other_value) for other_value in places_of):
                 continue  # within a longer one
             place = min(places)
             word = fold_name(value)
-            others = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
-            dates = [each for each in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(each) == _day(value)]
-            named.setdefault(place, []).append(value)
+            other_cells = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
+            dates = [date for date in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(date) == _day(value)]
+            named_values.setdefault(place, []).append(value)
             is_sure = is_sure and not (
                 len({tuple(row[place] for row in table.rows) for place in places}) > 1
-                or any(holds_word(other, word) for other in others)  # a cell of several values, or with a note
+                or any(holds_word(cell, word) for cell in other_cells)  # a cell of several values, or with a note
                 or (word in names and value not in behind)  # which may mean all rows
-                or any(self._is_said_of_another(each, place, table.keys) for each in {word, *dates})
+                or any(self._is_said_of_another(spelling, place, table.keys) for spelling in {word, *dates})
             )
-        across = [fold_name(values[0]) for values in named.values()]
+        across = [fold_name(values[0]) for values in named_values.values()]
         is_sure = is_sure and not (
-            any(len(values) > 1 and not are_joined(self.text, map(fold_name, values)) for values in named.values())
+            any(
+                len(values) > 1 and not are_joined(self.text, map(fold_name, values))
+                for values in named_values.values()
+            )
             or any(map(_JOINED.search, _texts_between(self.text, across)))
             or self._joins(table)
         )
-        return {place: tuple(sorted(values)) for place, values in named.items()}, is_sure
+        return {place: tuple(sorted(values)) for place, values in named_values.items()}, is_sure
 
     def _fills(self, table: TableOfPage, place: int, value: str) -> bool:
         """Whether a value stands in all rows."""
@@ -353,43 +362,43 @@ class RowsAsked:
 
     def _joins(self, table: TableOfPage) -> bool:
         """Whether columns are joined, chained or said to be there, as in `売値と原価`, `上司の部署`, `備考がある`."""
-        repeating = {
+        repeating_keys = {
             name
             for place, name in enumerate(table.keys)
             if len({row[place] for row in table.rows}) < _KEY * len(table.rows)
         }
-        names, chained = (
-            "|".join(sorted((re.escape(each) for each in names if each), key=len, reverse=True)) or "$."
-            for names in (set(table.keys), repeating)
+        names, repeating_names = (
+            "|".join(sorted((re.escape(name) for name in names if name), key=len, reverse=True)) or "$."
+            for names in (set(table.keys), repeating_keys)
         )
         there = r"[がのはも]?(?:あ[るり]|い[るま])"
-        joined = rf"(?:{names})(?:[とかやも・/]|{there})|(?:{chained})の(?:{names})"
-        return re.search(joined, self.text) is not None
+        pattern = rf"(?:{names})(?:[とかやも・/]|{there})|(?:{repeating_names})の(?:{names})"
+        return re.search(pattern, self.text) is not None
 
     def _without(self, phrases: Iterable[str], text: str) -> str:
         for phrase in sorted(filter(None, map(fold_name, phrases)), key=len, reverse=True):
             text = text.replace(phrase, "\n")
         return text
 
-    def _is_accounted_for(self, table: TableOfPage, named: _Named, beginning: str = "") -> bool:
+    def _is_accounted_for(self, table: TableOfPage, named_values: _Named, beginning: str = "") -> bool:
         """Whether every word of the question is a value, a name, part of a form of asking, or a particle."""
-        values = [value for each in named.values() for value in each]
+        values = [value for choices in named_values.values() for value in choices]
         days = {_day(value) for value in values if _DAY.fullmatch(value)}
-        text = _DAY.sub(lambda found: "\n" if _day(found[0]) in days else found[0], self.text)
+        text = _DAY.sub(lambda match: "\n" if _day(match[0]) in days else match[0], self.text)
         text = self._without([*values, *(key for key in table.keys if _SUM_ASKED.search(key))], text)
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
         text = self._without([*table.keys, *table.names], text)
         if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
             return False
-        known = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
-        telling = [key for place, key in enumerate(table.keys) if table.is_told_apart_by(place)]
-        tokens = set(re.findall(rf"[^\W\d_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known)) | _GRAMMAR
+        known_text = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
+        telling_keys = [key for place, key in enumerate(table.keys) if table.is_told_apart_by(place)]
+        tokens = set(re.findall(rf"[^\W\d_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known_text)) | _GRAMMAR
         for run in _RUN.findall(text):
             if re.match(f"[{HIRAGANA}]", run):
                 fits = _PARTICLES.fullmatch(run) is not None
             elif re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", run):
-                is_known = run in known or (len(run) > 1 and any(key.startswith(run) for key in telling))
+                is_known = run in known_text or (len(run) > 1 and any(key.startswith(run) for key in telling_keys))
                 fits = run in _HARMLESS or (is_known and not re.search(rf"{run}(?:{VERB})", text))
             else:
                 fits = run in tokens or run.removesuffix("s") in tokens
@@ -397,13 +406,13 @@ class RowsAsked:
                 return False
         return True
 
-    def _groups(self, table: TableOfPage, named: _Named) -> bool:
+    def _groups(self, table: TableOfPage, named_values: _Named) -> bool:
         """Whether what is named groups rows, and is no key."""
         return any(
             "" in values
             or not table.is_told_apart_by(place)
             or sum(row[place] in values for row in table.rows) > len(values)
-            for place, values in named.items()
+            for place, values in named_values.items()
         )
 
     def _is_placed(self, table: TableOfPage) -> bool:
@@ -413,16 +422,16 @@ class RowsAsked:
 
     def _is_whole(self, table: TableOfPage) -> bool:
         """Whether all rows of a table are asked for, which its place says, and each has a name or number of its own."""
-        telling = (len({row[place] for row in table.rows} - {""}) for place in range(len(table.columns)))
-        return self._is_placed(table) and len(table.rows) in telling
+        value_counts = (len({row[place] for row in table.rows} - {""}) for place in range(len(table.columns)))
+        return self._is_placed(table) and len(table.rows) in value_counts
 
-    def _extreme(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], asked: re.Match[str]) -> Selection | None:
+    def _extreme(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], match: re.Match[str]) -> Selection | None:
         """The rows with the most or least in the column right before that word or, in English, behind it; of what is
         high or low, in all columns of money, where the question names the table and no column.
         """
-        before, behind = self.text[: asked.start()], self.text[asked.end() :].strip()
-        sign = next(each for each in asked.groups() if each)
-        named = [
+        before, behind = self.text[: match.start()], self.text[match.end() :].strip()
+        sign = next(word for word in match.groups() if word)
+        places = [
             place
             for place, key in enumerate(table.keys)
             if key
@@ -431,78 +440,86 @@ class RowsAsked:
                 re.search(
                     rf"(?<!\w){re.escape(key)}[がのは]?$|(?<=[{HIRAGANA}、「」]){re.escape(key)}[がのは]?$", before
                 )
-                or (asked["en"] and behind.startswith(key))
+                or (match["en"] and behind.startswith(key))
             )
         ]
         by_money = [place for place, key in enumerate(table.keys) if _MONEY.search(key) and sign in _BY_MONEY]
-        measured = named or (by_money if self._is_placed(table) else [])
-        thing = [place for place, key in enumerate(table.keys) if key and behind.startswith(key)]
-        repeats = any(len({row[place] for row in rows}) < len(rows) for place in thing if place not in measured)
-        is_unclear = len(named) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(named)
-        if not measured or is_unclear or repeats or _SUM_ASKED.search(self.text):
+        measured_places = places or (by_money if self._is_placed(table) else [])
+        thing_places = [place for place, key in enumerate(table.keys) if key and behind.startswith(key)]
+        repeats = any(
+            len({row[place] for row in rows}) < len(rows) for place in thing_places if place not in measured_places
+        )
+        is_unclear = len(places) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(places)
+        if not measured_places or is_unclear or repeats or _SUM_ASKED.search(self.text):
             return None
-        if any(_has_units(table, [row for row in rows if row[place]], place) for place in measured):
+        if any(_has_units(table, [row for row in rows if row[place]], place) for place in measured_places):
             return None
-        best, *others = (_best(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured)
-        return _selection(table, best, measured[0]) if best and all(each == best for each in others) else None
+        best, *other_bests = (
+            _best(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured_places
+        )
+        return (
+            _selection(table, best, measured_places[0])
+            if best and all(other_best == best for other_best in other_bests)
+            else None
+        )
 
     def _totalled(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]) -> Selection | None:
         """The rows with the sum of the column that is asked for. A total must not contradict that of all rows, and must
         say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
         """
         place = self._summed(table)
-        if place is None or (measured := _sum([row[place] for row in rows])) is None or _has_units(table, rows, place):
+        if place is None or (figure := _sum([row[place] for row in rows])) is None or _has_units(table, rows, place):
             return None
         beside = zip(table.rows, table.rows[1:], strict=False)
         is_merged = any(one[place] == two[place] and one in rows and two in rows for one, two in beside)
         totals = [] if terms else [total[0] for row in table.totals if (total := measure(row[place]))]
-        if (totals and measured[0] != max(totals)) or (is_merged and terms):
+        if (totals and figure[0] != max(totals)) or (is_merged and terms):
             return None
         is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
-        selection = _selection(table, rows, place, f"{_said(measured)} ({', '.join([table.columns[place], *terms])})")
-        return replace(selection, proof="" if is_sure else str(measured[0]))
+        selection = _selection(table, rows, place, f"{_said(figure)} ({', '.join([table.columns[place], *terms])})")
+        return replace(selection, proof="" if is_sure else str(figure[0]))
 
     def _summed(self, table: TableOfPage) -> int | None:
         """The only column that stands right before or behind the word for a sum, or has it in its name."""
         form = _SUM_ASKED.pattern
         measures = {place: key for place, key in enumerate(table.keys) if key and not _NO_MEASURE.search(key)}
         own = [place for place, key in measures.items() if re.search(rf"(?:{form})\w", key) and key in self.text]
-        summed = own or [
+        summed_places = own or [
             place
             for place, key in measures.items()
             if re.search(rf"{re.escape(key)}の?(?:{form})|(?:{form})(?:の| of (?:the )?| )?{re.escape(key)}", self.text)
         ]
-        others = [key for place, key in enumerate(table.keys) if key and place not in summed]
-        named = [each for each in others if is_named(self.text, each)]
-        is_unclear = any(_COUNTED_BY.search(each) or _NO_MEASURE.search(each) for each in named)
+        other_keys = [key for place, key in enumerate(table.keys) if key and place not in summed_places]
+        named_keys = [key for key in other_keys if is_named(self.text, key)]
+        is_unclear = any(_COUNTED_BY.search(key) or _NO_MEASURE.search(key) for key in named_keys)
         goes_on = re.search(rf"(?:{form})(?:は|が)?[とやも]", self.text)
-        return summed[0] if len(summed) == 1 and not is_unclear and not goes_on else None
+        return summed_places[0] if len(summed_places) == 1 and not is_unclear and not goes_on else None
 
     def _counts_rows(
-        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named: _Named, asked: re.Match[str]
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named, match: re.Match[str]
     ) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
-        if (asked["unit"] not in {None, "件", "行"} or "いくつ" in asked[0] or "総数" in asked[0]) and (
+        if (match["unit"] not in {None, "件", "行"} or "いくつ" in match[0] or "総数" in match[0]) and (
             any(map(_COUNTED_BY.search, table.keys)) or _has_amounts(table)
         ):
             return False
-        of = "の" if asked[0].startswith(("件数", "総数")) else ""
-        before, behind = self.text[: asked.start()].rstrip(f"はがを{of}"), self.text[asked.end() :].strip()
+        of = "の" if match[0].startswith(("件数", "総数")) else ""
+        before, behind = self.text[: match.start()].rstrip(f"はがを{of}"), self.text[match.end() :].strip()
         last = re.search(rf"[^\s{HIRAGANA}]+$", before)
         noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
         things = {key for key in table.keys if key and before.endswith(key)}
         alike = {key for key in table.keys if noun and key.startswith(noun)}
         first = next((place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
-        if first not in named and _IDENTIFIER.search(table.keys[first]):
+        if first not in named_values and _IDENTIFIER.search(table.keys[first]):
             things.add(table.keys[first])
 
         def differ(name: str) -> bool:
             places = [place for place, key in enumerate(table.keys) if key == name]
-            return len({each for row in rows if any(each := tuple(row[place] for place in places))}) == len(rows)
+            return len({cells for row in rows if any(cells := tuple(row[place] for place in places))}) == len(rows)
 
         places = map(fold_name, (*table.names[-1:], *table.section))
-        is_called = any(noun in each for each in places) and not any(map(_OF_CHANGES.search, table.keys))
-        is_thing = bool(named or alike or noun in _HARMLESS or is_called)
+        is_called = any(noun in place for place in places) and not any(map(_OF_CHANGES.search, table.keys))
+        is_thing = bool(named_values or alike or noun in _HARMLESS or is_called)
         return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
 
 
@@ -511,7 +528,7 @@ def _has_amounts(table: TableOfPage) -> bool:
     return any(
         _sum([row[place] for row in table.rows if row[place]])
         for place, key in enumerate(table.keys)
-        if not any(each.search(key) for each in (_RUNNING_NUMBER, _IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
+        if not any(pattern.search(key) for pattern in (_RUNNING_NUMBER, _IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
     )
 
 
@@ -526,8 +543,8 @@ def _is_verb(text: str, word: str) -> bool:
 
 
 def _texts_between(text: str, words: Iterable[str]) -> list[str]:
-    ordered = sorted(words, key=text.find)
-    return [text[text.find(one) + len(one) : text.find(other)] for one, other in pairwise(ordered)]
+    ordered_words = sorted(words, key=text.find)
+    return [text[text.find(word) + len(word) : text.find(next_word)] for word, next_word in pairwise(ordered_words)]
 
 
 def are_joined(text: str, words: Iterable[str]) -> bool:
@@ -555,11 +572,11 @@ def _day(text: str) -> tuple[int, ...]:
 
 def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
     """The sum of figures with one unit; None where they have several, or are no figures."""
-    known = [figure for cell in cells if (figure := measure(cell)) is not None]
-    units = {unit for _, unit in known}
-    if len(known) < len(cells) or len(units) != 1 or "date" in units:
+    figures = [figure for cell in cells if (figure := measure(cell)) is not None]
+    units = {unit for _, unit in figures}
+    if len(figures) < len(cells) or len(units) != 1 or "date" in units:
         return None
-    return sum((number for number, _ in known), Decimal()), units.pop()
+    return sum((number for number, _ in figures), Decimal()), units.pop()
 
 
 def _said(measure: tuple[Decimal, str]) -> str:
@@ -567,13 +584,13 @@ def _said(measure: tuple[Decimal, str]) -> str:
     return f"{unit}{number:,}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{number:,}{unit}"
 
 
-def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int) -> bool:
+def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured_place: int) -> bool:
     """Whether another column says that the figures of a column have several units, as `通貨` does."""
-    is_money = _OF_MONEY.search(table.keys[measured])
+    is_money = _OF_MONEY.search(table.keys[measured_place])
     says = [
         place
         for place, key in enumerate(table.keys)
-        if place != measured and (_CURRENCY.search(key) or (_UNIT.search(key) and not is_money))
+        if place != measured_place and (_CURRENCY.search(key) or (_UNIT.search(key) and not is_money))
     ]
     return any(len({row[place] for row in rows}) > 1 for place in says if not _measured(rows, place))
 
@@ -590,20 +607,20 @@ def _best(
     is_of_time: bool,
 ) -> list[tuple[str, ...]]:
     """The rows with the most or least of a column; none where its cells are no figures of one unit, or no dates."""
-    filled = [row for row in rows if not NOTHING.fullmatch(row[place])]
-    values = [measure(row[place]) for row in filled]
-    known = [value for value in values if value is not None]
-    units = {unit for _, unit in known}
-    if len(known) < 2 or len(known) < len(values) or len(units) > 1 or (is_of_time and units != {"date"}):
+    filled_rows = [row for row in rows if not NOTHING.fullmatch(row[place])]
+    values = [measure(row[place]) for row in filled_rows]
+    figures = [value for value in values if value is not None]
+    units = {unit for _, unit in figures}
+    if len(figures) < 2 or len(figures) < len(values) or len(units) > 1 or (is_of_time and units != {"date"}):
         return []
-    best = choose(known)
-    return [row for row, value in zip(filled, values, strict=True) if value == best]
+    best = choose(figures)
+    return [row for row, value in zip(filled_rows, values, strict=True) if value == best]
 
 
 def _is_lone_figure(row: Sequence[str]) -> bool:
     """Whether a row holds nothing but a figure: a running number of an empty line, or a total without a name."""
-    filled = set(filter(None, row))
-    return len(filled) == 1 and "" in row and measure(*filled) is not None
+    filled_cells = set(filter(None, row))
+    return len(filled_cells) == 1 and "" in row and measure(*filled_cells) is not None
 
 
 def _is_note(row: Sequence[str]) -> bool:
@@ -631,15 +648,15 @@ def _sums(row: Sequence[str]) -> bool | None:
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
     """The columns whose empty cells a question asks for, by their name or its beginning, and the rest of its text."""
     names = "|".join(sorted(map(re.escape, filter(None, table.keys)), key=len, reverse=True)) or "$."
-    asked = re.search(rf"(?P<name>{names}|[^\W_{HIRAGANA}]{{2,}}){_EMPTY_ASKED}", text)
-    if asked is None:
+    match = re.search(rf"(?P<name>{names}|[^\W_{HIRAGANA}]{{2,}}){_EMPTY_ASKED}", text)
+    if match is None:
         return {}, text
-    places = [place for place, key in enumerate(table.keys) if key == asked["name"]]
-    places = places or [place for place, key in enumerate(table.keys) if key.startswith(asked["name"])]
+    places = [place for place, key in enumerate(table.keys) if key == match["name"]]
+    places = places or [place for place, key in enumerate(table.keys) if key.startswith(match["name"])]
     empty = [tuple(not row[place] for row in table.rows) for place in places]
-    some = [place for place, each in zip(places, empty, strict=True) if any(each)]
-    is_one = len(set(filter(any, empty))) == 1 and 2 * len(some) > len(places)
-    return ({some[0]: ("",)}, f"{text[: asked.start()]}\n{text[asked.end() :]}") if is_one else ({}, text)
+    empty_places = [place for place, flags in zip(places, empty, strict=True) if any(flags)]
+    is_one = len(set(filter(any, empty))) == 1 and 2 * len(empty_places) > len(places)
+    return ({empty_places[0]: ("",)}, f"{text[: match.start()]}\n{text[match.end() :]}") if is_one else ({}, text)
 
 
 def _entry(table: TableOfPage, row: Sequence[str]) -> tuple[str, ...]:
@@ -647,15 +664,17 @@ def _entry(table: TableOfPage, row: Sequence[str]) -> tuple[str, ...]:
     return tuple(cell for key, cell in zip(table.keys, row, strict=True) if not _RUNNING_NUMBER.fullmatch(key))
 
 
-def _selection(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured: int | None, said: str = "") -> Selection:
+def _selection(
+    table: TableOfPage, rows: Sequence[tuple[str, ...]], measured_place: int | None, text: str = ""
+) -> Selection:
     """Rows with what tells them apart, and the figure by which they were chosen."""
-    telling = [
+    telling_places = [
         place
         for place in range(len(table.columns))
-        if len(rows) == 1 or place == measured or len({row[place] for row in rows}) > 1
+        if len(rows) == 1 or place == measured_place or len({row[place] for row in rows}) > 1
     ]
-    told = tuple(_pairs(table.columns, row, telling) for row in rows)
-    return Selection(told, tuple(rows), said, tuple(_entry(table, row) for row in rows))
+    pairs = tuple(_pairs(table.columns, row, telling_places) for row in rows)
+    return Selection(pairs, tuple(rows), text, tuple(_entry(table, row) for row in rows))
 
 
 def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) -> tuple[tuple[str, str], ...]:
@@ -670,15 +689,15 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         said: The statements, best first.
     """
     text = fold_name(unicodedata.normalize("NFKC", question))
-    plain = [unicodedata.normalize("NFKC", each) for each in said]
-    rows = [line for each in plain for line in each.splitlines() if _CELL in line]
-    counted = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
-    if counted and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[counted.end() :]):
-        unit = counted["unit"]
+    plain = [unicodedata.normalize("NFKC", sentence) for sentence in said]
+    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
+    count_match = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
+    if count_match and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[count_match.end() :]):
+        unit = count_match["unit"]
         number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
         counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-        labelled = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合計): \W?\d"
-        return bool(rows) and not any(re.search(f"{number}|{labelled}", each) for each in plain)
+        label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合計): \W?\d"
+        return bool(rows) and not any(re.search(f"{number}|{label_pattern}", sentence) for sentence in plain)
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
     if _SAMPLED_SUM.search(text):
