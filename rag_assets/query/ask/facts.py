@@ -63,7 +63,7 @@ class FactWriter:
 
     def tell(self, text: str, documents: Iterable[str]) -> bool:
         """Say what was counted, with the first words of some of the documents that were; False without room."""
-        return self.add(text, [self.beginning(each) for each in documents])
+        return self.add(text, [self.beginning(document) for document in documents])
 
     def beginning(self, document: str) -> Cited | None:
         """The first words of a document."""

@@ -177,8 +177,8 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         StoreError: A published file is gone.
     """
     if scope.missing:
-        known = joined([plain_name(each) for each in scope.folders[:_COUNTED]], language)
-        text = _text("no_folder", language).format(name=plain_name(scope.missing), known=known or "–")
+        known_folders = joined([plain_name(folder) for folder in scope.folders[:_COUNTED]], language)
+        text = _text("no_folder", language).format(name=plain_name(scope.missing), known=known_folders or "–")
         return Facts(text=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
@@ -186,16 +186,20 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         return Facts(text=without_markup(text, "") if scope.name else "")
     groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
-    examples = {next(iter(held)): None for _, held in kinds[:CITED]} or dict.fromkeys(list(documents)[:CITED])
+    examples = {next(iter(members)): None for _, members in kinds[:CITED]} or dict.fromkeys(list(documents)[:CITED])
     parts = documents_in_folders(documents) if len(documents) > _FEW_DOCUMENTS else {}
-    of_folder = {plain_name(name): next(iter(held)) for name, held in parts.items()}
+    of_folder = {plain_name(name): next(iter(members)) for name, members in parts.items()}
     counted_folders = [(plain_name(name), count) for name, count in first_folders(documents)] if len(parts) > 1 else []
-    named = {*examples, *of_folder.values(), *(each for group in groups for each in islice(group.names, CITED))}
-    read = {each.document_id for group in groups for each in group.said}
-    read |= {document for group in groups for _, document in group.entities}
-    read |= {each.document_id for group in groups for each in group.purposes}
-    read |= {group.document for group in groups if group.document}
-    writer = _Writer(language, passages_of(named, read))
+    cited_documents = {
+        *examples,
+        *of_folder.values(),
+        *(document for group in groups for document in islice(group.names, CITED)),
+    }
+    whole_documents = {sentence.document_id for group in groups for sentence in group.said}
+    whole_documents |= {document for group in groups for _, document in group.entities}
+    whole_documents |= {purpose.document_id for group in groups for purpose in group.purposes}
+    whole_documents |= {group.document for group in groups if group.document}
+    writer = _Writer(language, passages_of(cited_documents, whole_documents))
     counts = _text("count", language).format(
         scope=f"{plain_name(scope.name)}: " if scope.name else "",
         count=len(documents),
@@ -208,10 +212,10 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         writer.tell_purpose(scope.name, groups)
     writer.tell(counts, examples)
     if kinds:
-        listed = [(kind, len(held)) for kind, held in kinds[:_COUNTED]]
-        if others := len(documents) - sum(count for _, count in listed):
-            listed.append((_text("other_kinds", language), others))
-        writer.tell(_text("kinds", language).format(kinds=counts_of(listed, language, len(listed))), examples)
+        kind_counts = [(kind, len(members)) for kind, members in kinds[:_COUNTED]]
+        if other_count := len(documents) - sum(count for _, count in kind_counts):
+            kind_counts.append((_text("other_kinds", language), other_count))
+        writer.tell(_text("kinds", language).format(kinds=counts_of(kind_counts, language, len(kind_counts))), examples)
     labels = {_first_folder(group) for group in groups}
     writer.leave_room_for([folder for folder in counted_folders if folder[0] not in labels])
     told_of = {
@@ -239,10 +243,10 @@ def document_overview(row: Mapping[str, object], language: str, stored: StoredTa
     name = plain_name(PurePath(document).name)
     if row["status"] == DocumentStatus.FAILED:
         failures = stored.read(PARSE_FAILURES, ["document_id", "cause"], [document]).to_pylist()
-        causes = joined(list(dict.fromkeys(cause_name(each["cause"], language) for each in failures)), language)
+        causes = joined(list(dict.fromkeys(cause_name(failure["cause"], language) for failure in failures)), language)
         return Facts(text=without_markup(_text("not_read", language).format(name=name, causes=causes), ""))
     writer = _Writer(language, passages_of((), [document]))
-    names = {fold_name(each) for each in (str(row["title"]), PurePath(document).stem, name)}
+    names = {fold_name(title) for title in (str(row["title"]), PurePath(document).stem, name)}
     count = int(str(row["page_count"] or 0))
     pages = _text("page_count", language).format(count=count, pages=counted(count, "page")) if count > 1 else ""
     head = _text("format", language).format(name=name, format=row["format"], pages=pages)
@@ -257,8 +261,8 @@ def document_overview(row: Mapping[str, object], language: str, stored: StoredTa
             head += _text("begins", language).format(quote=title)
         names.add(fold_name(title))
     writer.tell(head, [document])
-    for each in purposes([[document]], stored).values():
-        writer.tell_quotes(document, [each.text], 1)
+    for purpose in purposes([[document]], stored).values():
+        writer.tell_quotes(document, [purpose.text], 1)
     writer.leave_room_for_parts()
     _tell_summary(writer, document, names, stored)
     writer.tell_parts(document, _headings(document, content, names, stored))
@@ -281,20 +285,20 @@ def _tell_summary(writer: "_Writer", document: str, names: Collection[str], stor
         parts = [part for part in summary["text"].split(SEPARATOR) if fold_name(part) not in names]
         parts = [part for part in parts if _ENDS.search(part) or not _LIST.match(part)]
         sentences = [part for part in parts if _ENDS.search(part) and not announces(part, surely=True)]
-        said = writer.tell_quotes(document, sentences, _SAID)
-        if said < _ENOUGH:
+        sentence_count = writer.tell_quotes(document, sentences, _SAID)
+        if sentence_count < _ENOUGH:
             words = TypicalWords.of(summary_sentences([document], stored))
-            others = [each.text for each in words.telling([document], "", one_each=False)]
-            others = [each for each in others if not _LEANS.search(each) and not announces(each, surely=True)]
-            said += writer.tell_quotes(document, others, _ENOUGH - said)
-        if said < _LEAST_SAID:
+            other_texts = [sentence.text for sentence in words.telling([document], "", one_each=False)]
+            other_texts = [text for text in other_texts if not _LEANS.search(text) and not announces(text, surely=True)]
+            sentence_count += writer.tell_quotes(document, other_texts, _ENOUGH - sentence_count)
+        if sentence_count < _LEAST_SAID:
             writer.tell_excerpts(document, [part for part in parts if part not in sentences])
 
 
 def _is_title(line: str, names: Collection[str]) -> bool:
     """Whether a line with which a document begins says more than its name, and is no row of a table."""
-    folded = fold_name(line)
-    return _CELL not in line and bool(_SAYS_SOMETHING.search(line)) and not any(folded in each for each in names)
+    folded_line = fold_name(line)
+    return _CELL not in line and bool(_SAYS_SOMETHING.search(line)) and not any(folded_line in name for name in names)
 
 
 def _headings(document: str, content: Mapping[int, str], names: Collection[str], stored: StoredTables) -> list[str]:
@@ -326,47 +330,55 @@ def _groups(
 ) -> list[_Group]:
     """The groups that documents are told of in: by folder, all together and by theme, or one by one."""
     words = TypicalWords.of(summary_sentences(evenly(list(documents), READ), stored))
-    few = len(documents) <= _FEW_DOCUMENTS
-    parted = [(PurePath(each).name, frozenset({each})) for each in documents] if few else _folder_groups(documents)
-    together = not parted
-    parted = parted or [(scope.name or _text("all", language), frozenset(documents))]
-    by_document = purposes([held for _, held in parted], stored)
+    are_few = len(documents) <= _FEW_DOCUMENTS
+    parts = (
+        [(PurePath(document).name, frozenset({document})) for document in documents]
+        if are_few
+        else _folder_groups(documents)
+    )
+    together = not parts
+    parts = parts or [(scope.name or _text("all", language), frozenset(documents))]
+    by_document = purposes([members for _, members in parts], stored)
     spoken_for = {
-        held: _best_purposes([by_document[each] for each in held if each in by_document], len(held))
-        for _, held in parted
+        members: _best_purposes(
+            [by_document[document] for document in members if document in by_document], len(members)
+        )
+        for _, members in parts
     }
-    if len(parted) > _GROUPS:
-        largest, others = parted[:_LARGEST], sorted(parted[_LARGEST:], key=lambda pair: not spoken_for[pair[1]])
-        chosen = {label for label, _ in (*largest, *others[: _GROUPS - _LARGEST])}
-        parted = [pair for pair in parted if pair[0] in chosen]
-    told = telling_entities([held for _, held in parted], stored, _THEMES_OF)
+    if len(parts) > _GROUPS:
+        largest, other_parts = parts[:_LARGEST], sorted(parts[_LARGEST:], key=lambda pair: not spoken_for[pair[1]])
+        labels = {label for label, _ in (*largest, *other_parts[: _GROUPS - _LARGEST])}
+        parts = [pair for pair in parts if pair[0] in labels]
+    entity_lists = telling_entities([members for _, members in parts], stored, _THEMES_OF)
     groups = [
         _Group(
             plain_name(label),
-            len(held),
-            {} if few else _names(held),
-            words.telling(held, scope.asked, one_each=not few, purposeful=True),
+            len(members),
+            {} if are_few else _names(members),
+            words.telling(members, scope.asked, one_each=not are_few, purposeful=True),
             entities[:MOST],
-            spoken_for[held],
-            next(iter(held)) if len(held) == 1 else "",
+            spoken_for[members],
+            next(iter(members)) if len(members) == 1 else "",
         )
-        for (label, held), entities in zip(parted, told, strict=True)
+        for (label, members), entities in zip(parts, entity_lists, strict=True)
     ]
     if together and len(documents) >= _LEAST_THEMED:
         groups += [
-            _Group(label, len(held), {}, words.telling(held, scope.asked, one_each=True, term=label))
-            for label, held in words.themes({name.casefold() for name, _ in told[0]})
+            _Group(label, len(members), {}, words.telling(members, scope.asked, one_each=True, term=label))
+            for label, members in words.themes({name.casefold() for name, _ in entity_lists[0]})
         ]
     return groups
 
 
-def _best_purposes(found: Sequence[Purpose], documents: int) -> list[Purpose]:
+def _best_purposes(candidates: Sequence[Purpose], documents: int) -> list[Purpose]:
     """Those that tell of a system first; of many documents, else only what a list or a definition says of itself."""
-    best = sorted(found, key=lambda each: (-each.of_system, -each.score, each.document_id))
-    few = documents <= _SPOKEN_FOR
-    return [each for each in best if few or each.of_system or IS_LIST.search(PurePath(each.document_id).name)][
-        :_PURPOSES
-    ]
+    best = sorted(candidates, key=lambda purpose: (-purpose.of_system, -purpose.score, purpose.document_id))
+    are_few = documents <= _SPOKEN_FOR
+    return [
+        purpose
+        for purpose in best
+        if are_few or purpose.of_system or IS_LIST.search(PurePath(purpose.document_id).name)
+    ][:_PURPOSES]
 
 
 class _Writer(FactWriter):
@@ -379,25 +391,27 @@ class _Writer(FactWriter):
 
     def tell_purpose(self, name: str, groups: Sequence[_Group]) -> None:
         """Say what a part of the collection is for, where one of several groups of it says so of a system."""
-        found = [each for group in groups for each in group.purposes if each.of_system] if len(groups) > 1 else []
-        for each in sorted(found, key=lambda each: -each.score)[:1]:
-            for said, quoted in self._quotes([(each.document_id, each.text)], _PURPOSE_CHARS):
-                stated = self._stated(plain_name(PurePath(each.document_id).stem), said)
-                self.add(_text("one", self._language).format(label=plain_name(name), said=stated), [quoted])
+        system_purposes = (
+            [purpose for group in groups for purpose in group.purposes if purpose.of_system] if len(groups) > 1 else []
+        )
+        for purpose in sorted(system_purposes, key=lambda purpose: -purpose.score)[:1]:
+            for text, citation in self._quotes([(purpose.document_id, purpose.text)], _PURPOSE_CHARS):
+                sentence = self._stated(plain_name(PurePath(purpose.document_id).stem), text)
+                self.add(_text("one", self._language).format(label=plain_name(name), said=sentence), [citation])
 
     def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
         """Leave room for the names of folders."""
-        named = _text("folders", self._language).format(folders=counts_of(folders, self._language, len(folders)))
-        self._left = min(_LEFT_CHARS, len(named) + 5 * CITED) if folders else 0
+        sentence = _text("folders", self._language).format(folders=counts_of(folders, self._language, len(folders)))
+        self._left = min(_LEFT_CHARS, len(sentence) + 5 * CITED) if folders else 0
         self.room -= self._left
 
     def tell_left(self, folders: Sequence[tuple[str, int]], examples: Mapping[str, str]) -> None:
         """Name folders that nothing else is said of, as many as there is room for, with a document of some of them."""
         self.room += self._left
-        cited = [examples[name] for name, _ in folders[:CITED]]
+        cited_documents = [examples[name] for name, _ in folders[:CITED]]
         for most in range(min(len(folders), _LEFT_CHARS // 4), 0, -1):
-            named = counts_of(folders, self._language, most)
-            if self.tell(_text("folders", self._language).format(folders=named), cited[:most]):
+            folder_counts = counts_of(folders, self._language, most)
+            if self.tell(_text("folders", self._language).format(folders=folder_counts), cited_documents[:most]):
                 break
 
     def tell_group(self, group: _Group, statements: int, left: int) -> bool:
@@ -413,64 +427,64 @@ class _Writer(FactWriter):
         """
         room = self.room // left - len(group.label)
         parts: list[str] = []
-        cited: list[Cited | None] = []
+        citations: list[Cited | None] = []
         names_left = dict(group.names)
         most = min(_PURPOSE_CHARS, max(STATEMENT_CHARS, room))
-        for each in group.purposes:
-            for said, quoted in self._quotes([(each.document_id, each.text)], most):
-                parts.append(self._stated(names_left.pop(each.document_id, ""), said))
-                cited.append(quoted)
+        for purpose in group.purposes:
+            for text, citation in self._quotes([(purpose.document_id, purpose.text)], most):
+                parts.append(self._stated(names_left.pop(purpose.document_id, ""), text))
+                citations.append(citation)
             if parts:
                 break
         says_what = bool(parts)
         lengths = accumulate(len(name) + 1 for name in names_left.values())
-        spent = sum(map(len, parts)) or _ENTITIES_CHARS * bool(group.entities)
-        least = min(_NAMES_CHARS, max(room - spent, _LEAST_NAMES_CHARS))
-        named = [pair for pair, length in zip(names_left.items(), lengths, strict=True) if length <= least]
-        if names := joined([name for _, name in named], self._language):
-            parts.append(f"{names}…" if len(named) < len(names_left) else names)
-            cited += [self.beginning(document) for document, _ in named[:CITED]]
+        spent_chars = sum(map(len, parts)) or _ENTITIES_CHARS * bool(group.entities)
+        least = min(_NAMES_CHARS, max(room - spent_chars, _LEAST_NAMES_CHARS))
+        fitting_names = [pair for pair, length in zip(names_left.items(), lengths, strict=True) if length <= least]
+        if names := joined([name for _, name in fitting_names], self._language):
+            parts.append(f"{names}…" if len(fitting_names) < len(names_left) else names)
+            citations += [self.beginning(document) for document, _ in fitting_names[:CITED]]
         entities = [] if says_what else group.entities
         if sum(map(len, parts)) + _ENTITIES_CHARS > room:
             lengths = accumulate(len(name) + 1 for name, _ in entities)
-            entities = [each for each, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
-        if standing := self._standing(entities):
-            parts.append(_text("entities", self._language).format(names=joined(list(standing), self._language)))
-            cited += list({hit.chunk_id: (hit, name) for name, hit in reversed(standing.items())}.values())[::-1]
+            entities = [entity for entity, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
+        if entity_hits := self._standing(entities):
+            parts.append(_text("entities", self._language).format(names=joined(list(entity_hits), self._language)))
+            citations += list({hit.chunk_id: (hit, name) for name, hit in reversed(entity_hits.items())}.values())[::-1]
         if not says_what:
             rest = room - sum(map(len, parts)) if parts else STATEMENT_CHARS * statements
-            texts = [(each.document_id, each.text) for each in group.said]
+            texts = [(sentence.document_id, sentence.text) for sentence in group.said]
             quotes = list(islice(self._quotes(texts, STATEMENT_CHARS, rest), statements))
-            stated = [self._stated(_called(group, quoted[0]), said) for said, quoted in quotes]
-            parts += [" ".join(stated)] * bool(stated)
-            cited += [quoted for _, quoted in quotes]
+            sentences = [self._stated(_called(group, citation[0]), text) for text, citation in quotes]
+            parts += [" ".join(sentences)] * bool(sentences)
+            citations += [citation for _, citation in quotes]
         if not parts:
             pages = self._pages(group.document)
             parts += [_text("pages", self._language).format(names=joined(list(pages), self._language))] * bool(pages)
-            cited += list(pages.values())
+            citations += list(pages.values())
         template = _text("group" if group.count > 1 else "one", self._language)
-        return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), cited)
+        return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), citations)
 
     def tell_quotes(self, document: str, texts: Sequence[str], most: int) -> int:
         """Say so many of some statements of a document that stand in its passages, as its words; tells how many."""
         quotes = self._quotes([(document, text) for text in texts], _SUMMARY_CHARS)
-        return sum(self.add(self._stated("", said), [quoted]) for said, quoted in islice(quotes, most))
+        return sum(self.add(self._stated("", text), [citation]) for text, citation in islice(quotes, most))
 
     def tell_excerpts(self, document: str, texts: Sequence[str]) -> None:
         """Say rows and labels of a document together."""
         quotes = list(islice(self._quotes([(document, text) for text in texts], STATEMENT_CHARS), _SAID))
         if quotes:
-            said = joined([self._stated("", text) for text, _ in quotes], self._language)
-            self.add(_text("excerpts", self._language).format(quotes=said), [quoted for _, quoted in quotes])
+            excerpts = joined([self._stated("", text) for text, _ in quotes], self._language)
+            self.add(_text("excerpts", self._language).format(quotes=excerpts), [citation for _, citation in quotes])
 
     def tell_written(self, document: str, sentences: Sequence[str]) -> None:
         """Say what a model wrote of a document, each sentence with what the passage says that holds most of it."""
-        held = [(content_terms(hit.text), hit) for hit, _ in self.hits.get(document, ())]
+        passages = [(content_terms(hit.text), hit) for hit, _ in self.hits.get(document, ())]
         for sentence in sentences:
             words = content_words(sentence)
-            shares = [held_share(words, terms) for terms, _ in held]
+            shares = [held_share(words, terms) for terms, _ in passages]
             if shares and max(shares) >= _CARRIED:
-                hit = held[shares.index(max(shares))][1]
+                hit = passages[shares.index(max(shares))][1]
                 self.add(one_line(sentence), [(hit, quote_for(sentence, Source.of(1, hit, hit.text)))])
 
     def leave_room_for_parts(self) -> None:
@@ -481,7 +495,7 @@ class _Writer(FactWriter):
     def tell_parts(self, document: str, names: Sequence[str]) -> None:
         """Name some headings or sheets of a document, each with the passage that has it."""
         self.room += self._left
-        found: dict[str, Cited] = {}
+        citations: dict[str, Cited] = {}
         for name in names:
             hit = next((hit for hit, _ in self.hits.get(document, ()) if stands_in(name, hit.text)), None)
             quote = name
@@ -489,36 +503,36 @@ class _Writer(FactWriter):
                 hit = next((hit for hit, _ in self.hits.get(document, ()) if hit.page_name == name), None)
                 quote = cut(one_line(hit.text), STATEMENT_CHARS) if hit is not None else ""
             if hit is not None and stands_in(quote, hit.text):
-                found[plain_name(name)] = hit, quote
-        for most in range(min(len(found), _PARTS_NAMED), 0, -1):
-            said = [*list(found)[:most], *["…"] * (most < len(found))]
-            text = _text("parts", self._language).format(names=joined(said, self._language))
-            if self.add(text, list(found.values())[:most]):
+                citations[plain_name(name)] = hit, quote
+        for most in range(min(len(citations), _PARTS_NAMED), 0, -1):
+            part_names = [*list(citations)[:most], *["…"] * (most < len(citations))]
+            text = _text("parts", self._language).format(names=joined(part_names, self._language))
+            if self.add(text, list(citations.values())[:most]):
                 break
 
-    def _stated(self, name: str, said: str) -> str:
+    def _stated(self, name: str, quote: str) -> str:
         """What a document says, in quotation marks: it is the document that says so."""
-        return _text("named", self._language).format(name=name, quote=said).strip()
+        return _text("named", self._language).format(name=name, quote=quote).strip()
 
     def _standing(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
         """Names that stand in passages, few of them, with these."""
-        found: dict[str, Hit] = {}
+        hits: dict[str, Hit] = {}
         for name, document in entities:
-            cited = list({hit.chunk_id: hit for hit in found.values()}.values())
-            others = [hit for hit, _ in self.hits.get(document, ())] if len(cited) < CITED else []
-            hit = next((hit for hit in chain(cited, others) if stands_in(name, hit.text)), None)
+            cited_hits = list({hit.chunk_id: hit for hit in hits.values()}.values())
+            other_hits = [hit for hit, _ in self.hits.get(document, ())] if len(cited_hits) < CITED else []
+            hit = next((hit for hit in chain(cited_hits, other_hits) if stands_in(name, hit.text)), None)
             if hit is not None:
-                found[name] = hit
-        return found
+                hits[name] = hit
+        return hits
 
     def _quotes(
-        self, said: Sequence[tuple[str, str]], most_chars: int, room: int = _CHARS
+        self, texts: Sequence[tuple[str, str]], most_chars: int, room: int = _CHARS
     ) -> Iterator[tuple[str, Cited]]:
         """What documents say, that stands in passages, was not said yet and fits into the room, with its passage."""
-        for document, text in said:
+        for document, text in texts:
             quote = cut(text, most_chars)
             plain = squeezed(quote)
-            hit = next((hit for hit, held in self.hits.get(document, ()) if plain in held), None)
+            hit = next((hit for hit, passage_text in self.hits.get(document, ()) if plain in passage_text), None)
             fits = len(quote) <= room and plain not in self.told
             if hit is not None and fits and stands_in(quote, hit.text):
                 room -= len(quote)
@@ -526,12 +540,12 @@ class _Writer(FactWriter):
 
     def _pages(self, document: str) -> dict[str, Cited]:
         """Names of the first sheets or pages of a document, with the beginning of each."""
-        found: dict[str, Cited] = {}
+        citations: dict[str, Cited] = {}
         for hit, _ in self.hits.get(document, ()):
             name, quote = plain_name(hit.page_name or ""), cut(one_line(hit.text), STATEMENT_CHARS)
-            if name and name not in found and len(found) < _PAGES and stands_in(quote, hit.text):
-                found[name] = hit, quote
-        return found
+            if name and name not in citations and len(citations) < _PAGES and stands_in(quote, hit.text):
+                citations[name] = hit, quote
+        return citations
 
 
 def _called(group: _Group, hit: Hit) -> str:
@@ -565,13 +579,17 @@ def _kinds(
     for row in stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value", "confidence"]).to_pylist():
         is_asked = row["facet"] == "document_type" and row["document_id"] in documents
         if is_asked and row["confidence"] >= least_confidence:
-            found = (row["confidence"], row["value"])
-            surest[row["document_id"]] = max(surest.get(row["document_id"], found), found)
-    held: dict[str, list[str]] = {}
+            estimate = (row["confidence"], row["value"])
+            surest[row["document_id"]] = max(surest.get(row["document_id"], estimate), estimate)
+    documents_of: dict[str, list[str]] = {}
     for document, (_, value) in sorted(surest.items()):
         _, labels = _labels().get("document_type", {}).get(value, (0, {}))
-        held.setdefault(labels.get(language, value.replace("_", " ")), []).append(document)
-    common = [(kind, sorted(each)) for kind, each in held.items() if len(each) >= _LEAST_KIND * len(documents)]
+        documents_of.setdefault(labels.get(language, value.replace("_", " ")), []).append(document)
+    common = [
+        (kind, sorted(members))
+        for kind, members in documents_of.items()
+        if len(members) >= _LEAST_KIND * len(documents)
+    ]
     if len(surest) < _LEAST_CLASSIFIED * len(documents):
         return []
     return sorted(common, key=lambda pair: (-len(pair[1]), pair[0]))
@@ -582,44 +600,46 @@ def _folder_groups(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str
     groups = {"": dict(documents)}
     open_groups = [""]
     while open_groups:
-        largest = max(open_groups, key=lambda each: (len(groups[each]), each))
+        largest = max(open_groups, key=lambda name: (len(groups[name]), name))
         open_groups.remove(largest)
         children = documents_in_folders(groups[largest])
         if len(children) > 1 and (not largest or len(groups) + len(children) - 1 <= _GROUPS):
             above = posixpath.commonpath([row["folder"] for row in groups[largest].values()])
-            named = {
+            new_groups = {
                 largest
-                if largest and any(row["folder"] == above for row in held.values())
-                else f"{largest}/{name}".strip("/"): held
-                for name, held in children.items()
+                if largest and any(row["folder"] == above for row in members.values())
+                else f"{largest}/{name}".strip("/"): members
+                for name, members in children.items()
             }
             del groups[largest]
-            groups |= named
-            open_groups += [name for name, held in named.items() if len(held) > _FEW_DOCUMENTS]
-    ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:_GROUPS_READ]
-    return [(name, frozenset(held)) for name, held in ordered] if len(groups) > 1 else []
+            groups |= new_groups
+            open_groups += [name for name, members in new_groups.items() if len(members) > _FEW_DOCUMENTS]
+    ordered_groups = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:_GROUPS_READ]
+    return [(name, frozenset(members)) for name, members in ordered_groups] if len(groups) > 1 else []
 
 
 def _names(documents: Collection[str]) -> dict[str, str]:
     """What documents are called, lists and overviews first, then evenly spread; less what most of them are called."""
     every = sorted(documents)
-    parts = {each: [part for part in _NAME_PARTS.split(PurePath(each).stem) if part] for each in every}
+    parts = {document: [part for part in _NAME_PARTS.split(PurePath(document).stem) if part] for document in every}
     counts = Counter(chain.from_iterable(map(set, parts.values())))
-    shared = {part for part, count in counts.items() if count > max(1, _SHARED_PART * len(every))}
+    shared_parts = {part for part, count in counts.items() if count > max(1, _SHARED_PART * len(every))}
     if len(every) <= _LEAST_NAMES:
-        shared = set()
-    lists = [each for each in every if IS_LIST.search(PurePath(each).name)]
+        shared_parts = set()
+    lists = [document for document in every if IS_LIST.search(PurePath(document).name)]
     spread = sorted(range(len(every)), key=lambda place: (f"{place:b}"[::-1].ljust(16, "0"), place))
-    names = {each: "_".join(part for part in parts[each] if part not in shared) for each in every}
-    ordered = dict.fromkeys([*lists, *(every[place] for place in spread)])
-    stems = Counter(PurePath(each).stem for each in every)
+    names = {document: "_".join(part for part in parts[document] if part not in shared_parts) for document in every}
+    ordered_documents = dict.fromkeys([*lists, *(every[place] for place in spread)])
+    stems = Counter(PurePath(document).stem for document in every)
 
-    def called(document: str) -> str:
+    def name_of(document: str) -> str:
         path = PurePath(document)
         if _SAYS_SOMETHING.search(names[document]):
             return names[document]
         return path.stem if stems[path.stem] == 1 else path.parent.name
 
-    found = {called(each): each for each in reversed(ordered)}
-    telling = {each: plain_name(name) for name, each in reversed(found.items()) if _SAYS_SOMETHING.search(name)}
-    return telling or {each: plain_name(name) for name, each in reversed(found.items())}
+    document_of = {name_of(document): document for document in reversed(ordered_documents)}
+    telling_names = {
+        document: plain_name(name) for name, document in reversed(document_of.items()) if _SAYS_SOMETHING.search(name)
+    }
+    return telling_names or {document: plain_name(name) for name, document in reversed(document_of.items())}

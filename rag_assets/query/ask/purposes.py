@@ -95,19 +95,19 @@ def purposes(groups: Sequence[Collection[str]], stored: StoredTables) -> dict[st
         StoreError: A published file is gone.
     """
     most = max(1, _DOCUMENTS // max(1, len(groups)))
-    documents = {each for group in groups for each in sorted(group, key=_promises)[:most]}
+    documents = {document for group in groups for document in sorted(group, key=_promises)[:most]}
     columns = ["document_id", "page_number", "text"]
     first = (pc.field("page_number") <= _PAGES) & (pc.field("chunk_index") < _PASSAGES)
-    found: dict[str, Purpose] = {}
+    best_purposes: dict[str, Purpose] = {}
     for row in stored.read(CHUNKS, columns, documents, first).to_pylist():
         if not _HINT.search(row["text"]):
             continue
-        for each in statements(row["text"]):
-            purpose = _purpose(each, row["document_id"], row["page_number"])
-            known = found.get(row["document_id"])
-            if purpose is not None and (known is None or purpose.score > known.score):
-                found[row["document_id"]] = purpose
-    return found
+        for statement in statements(row["text"]):
+            purpose = _purpose(statement, row["document_id"], row["page_number"])
+            best = best_purposes.get(row["document_id"])
+            if purpose is not None and (best is None or purpose.score > best.score):
+                best_purposes[row["document_id"]] = purpose
+    return best_purposes
 
 
 def _promises(document: str) -> tuple[bool, bool, str]:

@@ -44,18 +44,18 @@ def telling_entities(
         StoreError: A published file is gone.
     """
     most = max(1, READ // max(1, len(groups)))
-    read = [evenly(sorted(group), most) for group in groups]
-    every = {document for group in read for document in group}
+    samples = [evenly(sorted(group), most) for group in groups]
+    every = {document for group in samples for document in group}
     mentions = stored.read(ENTITY_MENTIONS, ["document_id", "name_key"], every)
     total = stored.read(DOCUMENTS, ["document_id"]).num_rows
-    counted = mentions.group_by(["document_id", "name_key"]).aggregate([([], "count_all")]).to_pylist()
+    count_rows = mentions.group_by(["document_id", "name_key"]).aggregate([([], "count_all")]).to_pylist()
     by_document: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in counted:
+    for row in count_rows:
         by_document[row["document_id"]][row["name_key"]] = row["count_all"]
-    entities = _entities({key for found in by_document.values() for key in found}, stored)
+    entities = _entities({key for counts in by_document.values() for key in counts}, stored)
     return [
-        _of_group(some, len(group) / max(1, len(some)), by_document, entities, total, limit)
-        for some, group in zip(read, groups, strict=True)
+        _of_group(sample, len(group) / max(1, len(sample)), by_document, entities, total, limit)
+        for sample, group in zip(samples, groups, strict=True)
     ]
 
 
@@ -67,8 +67,8 @@ def evenly(texts: Sequence[str], most: int) -> Sequence[str]:
 
 def _entities(keys: Iterable[str], stored: StoredTables) -> dict[str, tuple[str, float, int]]:
     """Name, weight and number of documents of the entities that have these keys and a name to be told."""
-    known = pc.field("name_key").isin(pa.array(sorted(keys), pa.string()))
-    rows = stored.read(ENTITIES, ["name_key", "name", "type", "document_count"], where=known).to_pylist()
+    condition = pc.field("name_key").isin(pa.array(sorted(keys), pa.string()))
+    rows = stored.read(ENTITIES, ["name_key", "name", "type", "document_count"], where=condition).to_pylist()
     return {
         row["name_key"]: (
             row["name"],
@@ -84,7 +84,7 @@ def _entities(keys: Iterable[str], stored: StoredTables) -> dict[str, tuple[str,
 
 def _of_group(
     group: Sequence[str],
-    each_for: float,
+    scale: float,
     by_document: dict[str, Counter[str]],
     entities: dict[str, tuple[str, float, int]],
     total: int,
@@ -100,15 +100,17 @@ def _of_group(
 
     def score(key: str) -> float:
         _, weight, documents = entities[key]
-        count = min(each_for * len(holders[key]), documents)
-        named = sum(by_document[document][key] for document in holders[key])
-        return weight * count * math.log(1 + total / documents) * math.sqrt(count / documents) * math.log(1 + named)
+        count = min(scale * len(holders[key]), documents)
+        mentions = sum(by_document[document][key] for document in holders[key])
+        return weight * count * math.log(1 + total / documents) * math.sqrt(count / documents) * math.log(1 + mentions)
 
-    found: list[tuple[str, str]] = []
-    for key in sorted((key for key, held in holders.items() if len(held) >= least), key=lambda key: (-score(key), key)):
+    best: list[tuple[str, str]] = []
+    for key in sorted(
+        (key for key, documents in holders.items() if len(documents) >= least), key=lambda key: (-score(key), key)
+    ):
         name = entities[key][0]
-        if not any(name in other or other in name for other, _ in found):
-            found.append((name, holders[key][0]))
-        if len(found) == limit:
+        if not any(name in other_name or other_name in name for other_name, _ in best):
+            best.append((name, holders[key][0]))
+        if len(best) == limit:
             break
-    return found
+    return best

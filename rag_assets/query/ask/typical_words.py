@@ -81,15 +81,18 @@ class TypicalWords:
         by_document: dict[str, list[TypicalSentence]] = {}
         holders: dict[str, set[str]] = {}
         spellings: dict[str, Counter[str]] = {}
-        for each in statements:
-            by_document.setdefault(each.document_id, []).append(each)
-            for term in each.terms:
-                holders.setdefault(term.casefold(), set()).add(each.document_id)
+        for statement in statements:
+            by_document.setdefault(statement.document_id, []).append(statement)
+            for term in statement.terms:
+                holders.setdefault(term.casefold(), set()).add(statement.document_id)
                 spellings.setdefault(term.casefold(), Counter())[term] += 1
         return cls(
-            {document: tuple(said) for document, said in by_document.items()},
-            {term: frozenset(held) for term, held in holders.items()},
-            {term: min(found, key=lambda each: (-found[each], each)) for term, found in spellings.items()},
+            {document: tuple(own) for document, own in by_document.items()},
+            {term: frozenset(documents) for term, documents in holders.items()},
+            {
+                term: min(counts, key=lambda spelling: (-counts[spelling], spelling))
+                for term, counts in spellings.items()
+            },
         )
 
     def telling(
@@ -99,19 +102,29 @@ class TypicalWords:
         scores = self._scores(documents)
         words = content_words(asked)
 
-        def score(each: TypicalSentence) -> float:
-            held = sum(scores.get(term.casefold(), 0.0) for term in each.terms) / math.sqrt(4 + len(each.terms))
-            held *= _PURPOSE_WEIGHT if _PURPOSE.search(each.text) else 1
-            held *= _INSTRUCTION if _INSTRUCTS.search(each.text) else 1
-            held *= _LIST if IS_LIST.search(PurePath(each.document_id).name) else 1
-            return held * (1 + _ASKED * held_share(words, content_terms(each.text)) if words else 1)
+        def score(statement: TypicalSentence) -> float:
+            weight = sum(scores.get(term.casefold(), 0.0) for term in statement.terms) / math.sqrt(
+                4 + len(statement.terms)
+            )
+            weight *= _PURPOSE_WEIGHT if _PURPOSE.search(statement.text) else 1
+            weight *= _INSTRUCTION if _INSTRUCTS.search(statement.text) else 1
+            weight *= _LIST if IS_LIST.search(PurePath(statement.document_id).name) else 1
+            return weight * (1 + _ASKED * held_share(words, content_terms(statement.text)) if words else 1)
 
         every = [self.statements.get(document, ()) for document in sorted(documents)]
-        said = [[each for each in own if not term or term in each.terms] for own in every]
-        best = [max(each, key=score) for each in said if each] if one_each else [each for own in said for each in own]
+        statement_lists = [[statement for statement in own if not term or term in statement.terms] for own in every]
+        best = (
+            [max(own, key=score) for own in statement_lists if own]
+            if one_each
+            else [statement for own in statement_lists for statement in own]
+        )
         if purposeful:
-            best = [each for each in best if _PURPOSE.search(each.text) and not _REFERS.search(each.text)]
-        return sorted(best, key=lambda each: -score(each))[:_TRIED]
+            best = [
+                statement
+                for statement in best
+                if _PURPOSE.search(statement.text) and not _REFERS.search(statement.text)
+            ]
+        return sorted(best, key=lambda statement: -score(statement))[:_TRIED]
 
     def themes(self, names: Collection[str]) -> list[tuple[str, frozenset[str]]]:
         """Words that tell all documents apart, each next one for those that others leave out, with their documents.
@@ -121,22 +134,22 @@ class TypicalWords:
         """
         scores = self._scores(frozenset(self.statements))
         scores = {term: score for term, score in scores.items() if not names or term in names}
-        told: set[str] = set()
+        told_documents: set[str] = set()
         themes: dict[str, frozenset[str]] = {}
         while len(themes) < _THEMES:
             worth = {
                 term: scores[term]
-                * sum(_SAID if each in told else 1.0 for each in self.holders[term])
+                * sum(_SAID if document in told_documents else 1.0 for document in self.holders[term])
                 / len(self.holders[term])
                 for term in scores
-                if not any(term in other or other in term for other in themes)
+                if not any(term in other_term or other_term in term for other_term in themes)
             }
             if not worth:
                 break
-            best = min(worth, key=lambda each: (-worth[each], each))
+            best = min(worth, key=lambda term: (-worth[term], term))
             themes[best] = self.holders[best]
-            told |= self.holders[best]
-        return [(self.spelled[term], held) for term, held in themes.items()]
+            told_documents |= self.holders[best]
+        return [(self.spelled[term], documents) for term, documents in themes.items()]
 
     def _scores(self, documents: Collection[str]) -> dict[str, float]:
         """How typical words are of some documents: how many hold them, for how few of all do."""
@@ -144,7 +157,7 @@ class TypicalWords:
         counts = Counter(
             term
             for document in documents
-            for term in {t.casefold() for each in self.statements.get(document, ()) for t in each.terms}
+            for term in {t.casefold() for statement in self.statements.get(document, ()) for t in statement.terms}
         )
         return {
             term: self._weight(term) * count * (count / len(self.holders[term])) ** 0.5
@@ -164,29 +177,29 @@ class TypicalWords:
 
 def summary_sentences(documents: Sequence[str], stored: StoredTables) -> list[TypicalSentence]:
     """What documents say, by their summaries, the answers of their questions and, of few documents, their pages."""
-    texts: dict[str, dict[str, None]] = {each: {} for each in documents}
-    some = documents if len(documents) < READ else None
-    for row in stored.read(FILE_SUMMARIES, ["document_id", "text"], some).to_pylist():
+    texts: dict[str, dict[str, None]] = {document: {} for document in documents}
+    read_documents = documents if len(documents) < READ else None
+    for row in stored.read(FILE_SUMMARIES, ["document_id", "text"], read_documents).to_pylist():
         parts = row["text"].split(_PART)
         texts.get(row["document_id"], {}).update(dict.fromkeys(parts[1:] or parts))
-    for row in stored.read(SYNTHETIC_QA, ["document_id", "answer"], some).to_pylist():
+    for row in stored.read(SYNTHETIC_QA, ["document_id", "answer"], read_documents).to_pylist():
         texts.get(row["document_id"], {})[one_line(row["answer"])] = None
     if len(documents) <= _PAGES_OF:
         for row in stored.read(PAGE_SUMMARIES, ["document_id", "text"], documents).to_pylist():
             texts.get(row["document_id"], {}).update(dict.fromkeys(row["text"].split(_PART)[2:]))
-    found = (
+    sentences = (
         TypicalSentence(document, text, _terms(text))
         for document in sorted(texts)
         for text in dict.fromkeys(part for whole in texts[document] for part in split_sentences(whole))
         if _LEAST_CHARS <= len(text) <= _MOST_CHARS and _ENDED.search(text) and not _NO_PROSE.search(text)
     )
-    return [each for each in found if len(each.terms) >= _LEAST_TERMS]
+    return [sentence for sentence in sentences if len(sentence.terms) >= _LEAST_TERMS]
 
 
 def _terms(text: str) -> frozenset[str]:
     """Words of a text that may name what it is about; no codes. A word that only begins it is no name."""
-    found = (term for term in readable_terms(text) if not _NO_TERM.search(term))
-    return frozenset(term.lower() if text.startswith(term) and term.istitle() else term for term in found)
+    terms = (term for term in readable_terms(text) if not _NO_TERM.search(term))
+    return frozenset(term.lower() if text.startswith(term) and term.istitle() else term for term in terms)
 
 
 def _is_katakana(term: str) -> bool:
