@@ -105,8 +105,8 @@ class Answer:
 
     def cited(self) -> tuple[Source, ...]:
         """The sources that sentences name, by number."""
-        named = {citation.number for sentence in self.sentences for citation in sentence.citations}
-        return tuple(source for source in self.sources if source.number in named)
+        cited_numbers = {citation.number for sentence in self.sentences for citation in sentence.citations}
+        return tuple(source for source in self.sources if source.number in cited_numbers)
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,19 @@ def numbered_as_cited(
     sentences: Sequence[Sentence], sources: Sequence[Source]
 ) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
     """Sentences and their sources, those that are cited first, numbered in the order in which they are."""
-    cited = dict.fromkeys(each.number for sentence in sentences for each in sentence.citations)
-    ordered = sorted(sources, key=lambda each: [*cited].index(each.number) if each.number in cited else len(cited))
-    numbers = {each.number: number for number, each in enumerate(ordered, start=1)}
-    said = [
-        replace(each, citations=tuple(replace(found, number=numbers[found.number]) for found in each.citations))
-        for each in sentences
+    order = dict.fromkeys(citation.number for sentence in sentences for citation in sentence.citations)
+    ordered_sources = sorted(
+        sources,
+        key=lambda source: [*order].index(source.number) if source.number in order else len(order),
+    )
+    numbers = {source.number: number for number, source in enumerate(ordered_sources, start=1)}
+    numbered_sentences = [
+        replace(
+            sentence,
+            citations=tuple(replace(citation, number=numbers[citation.number]) for citation in sentence.citations),
+        )
+        for sentence in sentences
     ]
-    return tuple(said), tuple(replace(each, number=numbers[each.number]) for each in ordered)
+    return tuple(numbered_sentences), tuple(
+        replace(source, number=numbers[source.number]) for source in ordered_sources
+    )

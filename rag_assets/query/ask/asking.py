@@ -143,8 +143,8 @@ class Retrieval:
     @property
     def as_question(self) -> AskedQuestion:
         """The question with what is known of it, for those who read a whole collection."""
-        searched = self.request.text if self.request.text != self.question else ""
-        return AskedQuestion(self.question, self.language, self.parameters.history, searched)
+        search_text = self.request.text if self.request.text != self.question else ""
+        return AskedQuestion(self.question, self.language, self.parameters.history, search_text)
 
 
 @dataclass(frozen=True)
@@ -246,33 +246,41 @@ class Asking:
     def _of_files(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """What the collection holds: how many files, which ones; None where that is not asked."""
         question, history = retrieval.question, retrieval.parameters.history
-        asked = None if history and refers_back(question) else InventoryAsked.of(question)
-        if asked is None or self.stored is None:
+        file_question = None if history and refers_back(question) else InventoryAsked.of(question)
+        if file_question is None or self.stored is None:
             return None
         began = time.perf_counter()
         passages_of, allowed = self._passages_of(retrieval, trace), self._allowed(retrieval, trace)
-        found = inventory(asked, retrieval.language, self.stored, passages_of, allowed, retrieval.request.filters)
-        if found is None:
+        facts = inventory(
+            file_question, retrieval.language, self.stored, passages_of, allowed, retrieval.request.filters
+        )
+        if facts is None:
             return None
-        trace.add("inventory", began, len(found.sources))
-        return _AnswerParts(plain_sentences(found.sentences, found.sources), found.sources, opening=found.text)
+        trace.add("inventory", began, len(facts.sources))
+        return _AnswerParts(plain_sentences(facts.sentences, facts.sources), facts.sources, opening=facts.text)
 
     def _allowed(self, retrieval: Retrieval, trace: TraceRecorder) -> Collection[str] | None:
         """The documents that filters let through; None for all."""
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
-        return {each.document_id for each in self.indexes.chunks.listed(where, trace)} if where else None
+        return {candidate.document_id for candidate in self.indexes.chunks.listed(where, trace)} if where else None
 
     def _passages_of(self, retrieval: Retrieval, trace: TraceRecorder) -> PassagesOf:
         """The first passages of documents, and all of others, that filters let through."""
         chunks = self.indexes.chunks
         where = retrieval.request.filters.to_sql(chunks.columns)
 
-        def passages(named: Collection[str], read: Collection[str]) -> tuple[Hit, ...]:
-            condition = both(sql_in("document_id", sorted({*named, *read})), where)
-            every = sorted(chunks.listed(condition, trace), key=lambda each: (each.document_id, _place(each)))
-            first = {each.document_id: each.key for each in reversed(every)}
-            wanted = [each for each in every if each.document_id in read or first[each.document_id] == each.key]
-            return self.hits_of(wanted, trace)
+        def passages(documents: Collection[str], whole_documents: Collection[str]) -> tuple[Hit, ...]:
+            condition = both(sql_in("document_id", sorted({*documents, *whole_documents})), where)
+            every = sorted(
+                chunks.listed(condition, trace), key=lambda candidate: (candidate.document_id, _place(candidate))
+            )
+            first = {candidate.document_id: candidate.key for candidate in reversed(every)}
+            candidates = [
+                candidate
+                for candidate in every
+                if candidate.document_id in whole_documents or first[candidate.document_id] == candidate.key
+            ]
+            return self.hits_of(candidates, trace)
 
         return passages
 
@@ -283,60 +291,64 @@ class Asking:
             return None
         began = time.perf_counter()
         allowed = self._allowed(retrieval, trace)
-        resolved = with_history(question, history) if history and refers_back(question) else question
+        full_question = with_history(question, history) if history and refers_back(question) else question
         passages_of = self._passages_of(retrieval, trace)
-        named = named_document(resolved, self.stored, allowed)
+        document = named_document(full_question, self.stored, allowed)
         scope = None
-        if named is None or not named.surely:
-            unexplained = _unexplained(question, retrieval.hits)
-            scope = scope_of(resolved, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained)
+        if document is None or not document.surely:
+            unexplained_names = _unexplained(question, retrieval.hits)
+            scope = scope_of(
+                full_question, self.stored, allowed, whole=is_on_the_whole(question), unexplained=unexplained_names
+            )
         if scope is not None:
-            found = overview(scope, retrieval.language, self.stored, passages_of)
-        elif named is not None:
-            found = document_overview(named.row, retrieval.language, self.stored, passages_of)
+            facts = overview(scope, retrieval.language, self.stored, passages_of)
+        elif document is not None:
+            facts = document_overview(document.row, retrieval.language, self.stored, passages_of)
         else:
             return None
         count = len(scope.rows) if scope is not None else 1
         trace.add("overview", began, count, texts=(f"documents {count}",))
-        if not found.sentences and not found.text:
+        if not facts.sentences and not facts.text:
             return None
-        sentences = plain_sentences(found.sentences, found.sources)
-        return _AnswerParts(sentences, found.sources, opening=found.text or opening(retrieval.language))
+        sentences = plain_sentences(facts.sentences, facts.sources)
+        return _AnswerParts(sentences, facts.sources, opening=facts.text or opening(retrieval.language))
 
     def _from_table(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """Rows of a whole table that a question asks for, their number, or a sum; None where not one table does."""
         question, history = retrieval.question, retrieval.parameters.history
         if self.stored is None or (history and refers_back(question)) or parts_of(question):
             return None
-        asked = RowsAsked.of(question)
-        if asked is None:
+        row_question = RowsAsked.of(question)
+        if row_question is None:
             return None
         began = time.perf_counter()
         of_tables = [hit for hit in retrieval.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
-        found = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
-        tables, unread = self._tables(found)
-        selected = [(page, selection) for page, table in tables if (selection := asked.select(table)) is not None]
-        named = [each for each in selected if asked.names(each[0].name)]
-        selected = named or selected
-        if not selected:
+        first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
+        tables, unread = self._tables(first_hits)
+        selections = [
+            (page, selection) for page, table in tables if (selection := row_question.select(table)) is not None
+        ]
+        named_selections = [pair for pair in selections if row_question.names(pair[0].name)]
+        selections = named_selections or selections
+        if not selections:
             return None
-        page, selection = max(selected, key=lambda each: len(each[1].rows))
+        page, selection = max(selections, key=lambda pair: len(pair[1].rows))
         if not all(
-            other.rows
-            and selection.covers(other)
-            and (other.covers(selection) or beside.document_id == page.document_id)
-            for beside, other in selected
+            other_selection.rows
+            and selection.covers(other_selection)
+            and (other_selection.covers(selection) or beside.document_id == page.document_id)
+            for beside, other_selection in selections
         ):
             return None
         if any(
-            selection.may_go_on_in(rows, same_page=other == page)
-            for other, rows in unread
-            if other.document_id == page.document_id
+            selection.may_go_on_in(rows, same_page=unread_page == page)
+            for unread_page, rows in unread
+            if unread_page.document_id == page.document_id
         ):
             return None
         document_id, of_page = page.document_id, pc.field("page_number") == page.number
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
-        if not selection.is_proved_by(each["text"] for each in passages):
+        if not selection.is_proved_by(passage["text"] for passage in passages):
             return None
         return self._told(retrieval, selection, passages, trace, began)
 
@@ -352,25 +364,25 @@ class Asking:
         sentences, ids = told_rows(selection, passages, retrieval.language)
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
         rows = self.indexes.chunks.having(ids, where, trace)
-        hits = self.hits_of([rows[each] for each in ids if each in rows], trace)
+        hits = self.hits_of([rows[chunk_id] for chunk_id in ids if chunk_id in rows], trace)
         trace.add("rows", began, len(selection.rows))
         if not 0 < len(ids) == len(hits):
             return None
-        sources = tuple(Source.of(number, each, each.text) for number, each in enumerate(hits, 1))
-        said = plain_sentences(sentences, sources)
-        return _AnswerParts(said, _placed_by_quotes(said, sources))
+        sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, 1))
+        plain = plain_sentences(sentences, sources)
+        return _AnswerParts(plain, _placed_by_quotes(plain, sources))
 
     def _tables(
-        self, found: Mapping[str, Hit]
+        self, first_hits: Mapping[str, Hit]
     ) -> tuple[list[tuple[_Page, TableOfPage]], list[tuple[_Page, list[list[str]]]]]:
         """The tables with names of columns of documents, with the page that each is on, and the rows of those without
         names, none of very long ones.
         """
         assert self.stored is not None
         columns = ("page_name", "page_number", "document_id")
-        pages = self.stored.read(PAGES, columns, list(found))
+        pages = self.stored.read(PAGES, columns, list(first_hits))
         names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages.to_pylist()}
-        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, list(found), pc.field("kind") == "table")
+        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, list(first_hits), pc.field("kind") == "table")
         lengths = pc.list_value_length(blocks.column("rows"))
         is_short = pc.less_equal(lengths, MOST_ROWS)
         tables: list[tuple[_Page, TableOfPage]] = []
@@ -378,12 +390,12 @@ class Asking:
         if (pc.sum(lengths.filter(is_short)).as_py() or 0) > _MOST_TABLE_ROWS:
             return tables, unread
         long = blocks.filter(pc.invert(is_short)).select(["document_id", "page_number"]).to_pylist()
-        unread += [(_Page(each["document_id"], each["page_number"], ""), []) for each in long]
+        unread += [(_Page(row["document_id"], row["page_number"], ""), []) for row in long]
         for block in blocks.filter(is_short).to_pylist():
             document_id, number = block["document_id"], block["page_number"]
             page = _Page(document_id, number, names.get((document_id, number), ""))
-            place = (found[document_id].title or "", *PurePath(document_id).with_suffix("").parts, page.name)
-            if table := TableOfPage.of(block, place, found[document_id].beginning):
+            place = (first_hits[document_id].title or "", *PurePath(document_id).with_suffix("").parts, page.name)
+            if table := TableOfPage.of(block, place, first_hits[document_id].beginning):
                 tables.append((page, table))
             elif not block["header_row_count"]:
                 unread.append((page, [[one_line(cell or "") for cell in row["cells"]] for row in block["rows"] or ()]))
@@ -397,7 +409,7 @@ class Asking:
         context = " ".join(referred(retrieval.question, history))
         earlier = history[-1].question if context else ""
         asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
-        hits = _in_turn(retrieval.hits, *(found for _, found in parts))
+        hits = _in_turn(retrieval.hits, *(part_hits for _, part_hits in parts))
         hits = self._with_named_rows(retrieval, hits, trace)
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)
@@ -415,13 +427,13 @@ class Asking:
             return fields
         if answers and row:
             first = sentences[0].citations[0].number
-            source = next(each for each in sources if each.number == first)
-            if (sharing := self._sharing(retrieval, row, source, trace)) is not None:
-                return sharing
-        said, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
-        is_near = not answers or are_sample(retrieval.question, [each.text for each in said])
+            source = next(source for source in sources if source.number == first)
+            if (shared_rows := self._sharing(retrieval, row, source, trace)) is not None:
+                return shared_rows
+        plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
+        is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
         is_near = is_near or rules_out(retrieval.question, row)
-        return _AnswerParts(said, _placed_by_quotes(said, sources), near=is_near)
+        return _AnswerParts(plain, _placed_by_quotes(plain, sources), near=is_near)
 
     def _sharing(
         self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
@@ -434,16 +446,18 @@ class Asking:
         is_of_sheet = source.citation.cell_range is not None  # which no page ends
         if is_of_sheet:
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
-            named = sheets_named(retrieval.question, {each["page_number"]: each["page_name"] or "" for each in pages})
-            if named and number not in named:
-                if len(named) > 1:
+            sheet_numbers = sheets_named(
+                retrieval.question, {page["page_number"]: page["page_name"] or "" for page in pages}
+            )
+            if sheet_numbers and number not in sheet_numbers:
+                if len(sheet_numbers) > 1:
                     return None
-                number, row = min(named), ()
+                number, row = min(sheet_numbers), ()
         of_page = pc.field("page_number") == number
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
         is_short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
         place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, str(source.citation))
-        tables = [table for each in blocks.filter(is_short).to_pylist() if (table := TableOfPage.of(each, place))]
+        tables = [table for block in blocks.filter(is_short).to_pylist() if (table := TableOfPage.of(block, place))]
         selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
         if selection is None:
             return None
@@ -451,7 +465,7 @@ class Asking:
         return self._told(retrieval, selection, passages, trace, began)
 
     def _fields(
-        self, retrieval: Retrieval, sources: Sequence[Source], said: Sequence[Sentence], trace: TraceRecorder
+        self, retrieval: Retrieval, sources: Sequence[Source], sentences: Sequence[Sentence], trace: TraceRecorder
     ) -> _AnswerParts | None:
         """The fields of a table that the question names: one of the document of the best statement, or else of the only
         other that has one called so; None where there is none.
@@ -459,29 +473,29 @@ class Asking:
         if self.stored is None or not sources or not asks_for_fields(retrieval.question):
             return None
         began = time.perf_counter()
-        number = said[0].citations[0].number if said else sources[0].number
-        first = next(each for each in sources if each.number == number)
-        by_document = {each.document_id: each for each in (first, *sources)}
-        told: list[tuple[Source, int, Selection]] = []
+        number = sentences[0].citations[0].number if sentences else sources[0].number
+        first = next(source for source in sources if source.number == number)
+        by_document = {source.document_id: source for source in (first, *sources)}
+        selections: list[tuple[Source, int, Selection]] = []
         for source in [*by_document.values()][:_DOCUMENTS_OF_FIELDS]:
             documents = [source.document_id]
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
             is_read = pc.field("kind").isin(["table", "heading"])
             blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents, is_read)
             is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
-            found = fields_named(
+            fields = fields_named(
                 retrieval.question,
                 blocks.filter(is_short).to_pylist(),
-                {each["page_number"]: each["page_name"] or "" for each in pages},
+                {page["page_number"]: page["page_name"] or "" for page in pages},
                 (source.title or "", *PurePath(source.document_id).with_suffix("").parts),
                 are_whole=source.citation.cell_range is not None,
             )
-            told += [(source, *found)] if found else []
-            if found and source is first:
+            selections += [(source, *fields)] if fields else []
+            if fields and source is first:
                 break
-        if len(told) != 1:
+        if len(selections) != 1:
             return None
-        (source, number, selection), *_ = told
+        (source, number, selection), *_ = selections
         of_page = pc.field("page_number") == number
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [source.document_id], of_page).to_pylist()
         return self._told(retrieval, selection, passages, trace, began)
@@ -490,7 +504,7 @@ class Asking:
         """The parts of the pages of passages; none where the stored tables are not at hand."""
         pages: dict[tuple[str, int], list[PageBlock]] = {}
         if self.stored is not None and sources:
-            documents, numbers = {each.document_id for each in sources}, {each.page_number for each in sources}
+            documents, numbers = {source.document_id for source in sources}, {source.page_number for source in sources}
             of_pages = pc.field("page_number").isin(sorted(numbers))
             columns = ("document_id", "page_number", *BLOCK_COLUMNS)
             for row in self.stored.read(BLOCKS, columns, sorted(documents), of_pages).to_pylist():
@@ -511,17 +525,17 @@ class Asking:
         for row in self.stored.read(CHUNKS, ("page_id", "chunk_id", "text"), sorted(documents), of_pages).to_pylist():
             if row["page_id"] in texts:
                 texts[row["page_id"]][row["chunk_id"]] = row["text"]
-        found = {hit.chunk_id for hit in hits}
-        named = {page: passages_naming(retrieval.question, passages) for page, passages in texts.items()}
-        wanted = {key: page for page, keys in named.items() for key in keys if key not in found}
+        found_ids = {hit.chunk_id for hit in hits}
+        named_keys = {page: passages_naming(retrieval.question, passages) for page, passages in texts.items()}
+        page_of = {key: page for page, keys in named_keys.items() for key in keys if key not in found_ids}
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
-        rows = self.indexes.chunks.having(list(wanted), where, trace)
-        added = {hit.chunk_id: hit for hit in self.hits_of([rows[key] for key in wanted if key in rows], trace)}
+        rows = self.indexes.chunks.having(list(page_of), where, trace)
+        added_hits = {hit.chunk_id: hit for hit in self.hits_of([rows[key] for key in page_of if key in rows], trace)}
         after: dict[str, list[Hit]] = {}
-        for key, page in wanted.items():
-            if key in added:
-                after.setdefault(first[page].chunk_id, []).append(replace(added[key], rank=first[page].rank))
-        return tuple(each for hit in hits for each in (hit, *after.get(hit.chunk_id, ())))
+        for key, page in page_of.items():
+            if key in added_hits:
+                after.setdefault(first[page].chunk_id, []).append(replace(added_hits[key], rank=first[page].rank))
+        return tuple(passage for hit in hits for passage in (hit, *after.get(hit.chunk_id, ())))
 
     def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
         """The passages of the best one's page around it that were not found: a list may go on there."""
@@ -529,11 +543,11 @@ class Asking:
         if not hits or not hits[0].page_id:
             return ()
         where = both(sql_in("page_id", [hits[0].page_id]), retrieval.request.filters.to_sql(chunks.columns))
-        found = {hit.chunk_id for hit in hits}
+        found_ids = {hit.chunk_id for hit in hits}
         place = position(hits[0].chunk_id)
-        listed = sorted(chunks.listed(where, trace), key=lambda each: abs(position(each.key) - place))
-        near = [each for each in listed[:_BESIDE] if each.key not in found]
-        beside = self.hits_of(sorted(near, key=lambda each: position(each.key)), trace)
+        candidates = sorted(chunks.listed(where, trace), key=lambda candidate: abs(position(candidate.key) - place))
+        near = [candidate for candidate in candidates[:_BESIDE] if candidate.key not in found_ids]
+        beside = self.hits_of(sorted(near, key=lambda candidate: position(candidate.key)), trace)
         return tuple(replace(hit, rank=len(hits) + hit.rank) for hit in beside)
 
     def _from_passages(
@@ -571,10 +585,10 @@ class Asking:
         chunks = self.indexes.chunks
         every = chunks.listed(retrieval.request.filters.to_sql(chunks.columns), trace)
         began = time.perf_counter()
-        chosen = chosen_passages(every, self.reader)
-        limit = f"{len(chosen)} of {len(every)} passages are read (search.map_reduce_chunks)"
-        trace.add("choose", began, len(chosen), texts=(limit,) if len(chosen) < len(every) else ())
-        hits = self.hits_of(chosen, trace)
+        candidates = chosen_passages(every, self.reader)
+        limit = f"{len(candidates)} of {len(every)} passages are read (search.map_reduce_chunks)"
+        trace.add("choose", began, len(candidates), texts=(limit,) if len(candidates) < len(every) else ())
+        hits = self.hits_of(candidates, trace)
         began = time.perf_counter()
         sources, findings = read_all(retrieval.as_question, hits, model, self.reader)
         facts = f"groups {findings.groups}, unhelpful {findings.unhelpful}, failed {len(findings.failures)}"
@@ -583,11 +597,11 @@ class Asking:
             raise ModelError(findings.failures[0])
         if not findings.drafts:
             return _AnswerParts((), ())
-        drafts, cited = _renumbered(findings.drafts, sources)
+        drafts, cited_sources = _renumbered(findings.drafts, sources)
         request, left_out = reduce_request(retrieval.as_question, drafts, model, self.reader)
         if left_out:
             trace.add("pack", time.perf_counter(), len(drafts) - left_out, texts=(f"findings left out {left_out}",))
-        return (yield from self._read(model, retrieval.question, request, cited, trace, live=live))
+        return (yield from self._read(model, retrieval.question, request, cited_sources, trace, live=live))
 
     def _from_reports(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> _Writing:
         """Have the community reports of a level read, and lead their references to passages."""
@@ -601,23 +615,23 @@ class Asking:
         began = time.perf_counter()
         cited_passages = passages_of(referring_statements(answer.text), self.stored, self.indexes.graphs.get())
         chunks = self.indexes.chunks
-        wanted = sorted({chunk_id for _, chunk_ids in cited_passages for chunk_id in chunk_ids})
-        rows = chunks.having(wanted, retrieval.request.filters.to_sql(chunks.columns), trace)
+        wanted_ids = sorted({chunk_id for _, chunk_ids in cited_passages for chunk_id in chunk_ids})
+        rows = chunks.having(wanted_ids, retrieval.request.filters.to_sql(chunks.columns), trace)
         hits = self.hits_of(list(rows.values()), trace)
         sources = {hit.chunk_id: Source.of(0, hit, hit.text) for hit in hits}
-        sentences, cited = cited_sentences(cited_passages, sources)
-        trace.add("references", began, len(cited))
-        plain = plain_sentences(sentences, cited)
+        sentences, cited_sources = cited_sentences(cited_passages, sources)
+        trace.add("references", began, len(cited_sources))
+        plain = plain_sentences(sentences, cited_sources)
         yield TextPiece(rendered(plain))
-        return _AnswerParts(plain, cited)
+        return _AnswerParts(plain, cited_sources)
 
     def _answer_globally(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
         reports, tree, levels = self.indexes.reports, self.indexes.report_tree, retrieval.parameters.levels
         if reports is None or tree is None or reports.row_count == 0:
             raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
-        read = tree.reports(reports_to_read(retrieval.request.embedding, reports, tree, levels, trace))
+        report_texts = tree.reports(reports_to_read(retrieval.request.embedding, reports, tree, levels, trace))
         began = time.perf_counter()
-        answer = global_answer(retrieval.as_question, read, model, self.reports)
+        answer = global_answer(retrieval.as_question, report_texts, model, self.reports)
         facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
         trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
         return answer
@@ -644,13 +658,13 @@ class Asking:
         if failure is not None:
             raise ModelError(failure)
         drafts = drafts_of(value) if value.get("answered") is True else []
-        sentences, removed = checked(drafts, sources, self.meaning)
+        sentences, removed_count = checked(drafts, sources, self.meaning)
         if (language := foreign_language(question, sentences, sources)) is not None:
             raise ModelError(f"it answered in another language than the question's ({language})")
         doubtful = sum(not sentence.supported for sentence in sentences)
-        facts = f"unsupported sentences {doubtful}, citations removed {removed}"
+        facts = f"unsupported sentences {doubtful}, citations removed {removed_count}"
         trace.add("answer", began, len(sentences), texts=(facts,))
-        return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
+        return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed_count)
 
 
 @cache
@@ -668,18 +682,24 @@ def _place(passage: Candidate) -> tuple[int, int]:
 def _unexplained(question: str, hits: Sequence[Hit]) -> tuple[str, ...]:
     """The folded name of what a question wants to have explained, where it asks nothing else and no passage does."""
     traits, name = AnswerTraits.of(question), fold_name(keywords(question))
-    if name not in traits.defined or any(traits.defines(each) for hit in hits for each in statements(hit.text)):
+    if name not in traits.defined or any(
+        traits.defines(statement) for hit in hits for statement in statements(hit.text)
+    ):
         return ()
     return (name,)
 
 
 def _placed_by_quotes(sentences: Sequence[Sentence], sources: Sequence[Source]) -> tuple[Source, ...]:
     """Sources, with the heading above what is first quoted of each where the passage has it within."""
-    quotes = {each.number: each.quote for sentence in reversed(sentences) for each in reversed(sentence.citations)}
-    above = {each.number: heading_above(each.whole_text, quotes.get(each.number, "")) for each in sources}
+    quotes = {
+        citation.number: citation.quote for sentence in reversed(sentences) for citation in reversed(sentence.citations)
+    }
+    above = {source.number: heading_above(source.whole_text, quotes.get(source.number, "")) for source in sources}
     return tuple(
-        replace(each, citation=replace(each.citation, heading=above[each.number])) if above[each.number] else each
-        for each in sources
+        replace(source, citation=replace(source.citation, heading=above[source.number]))
+        if above[source.number]
+        else source
+        for source in sources
     )
 
 
@@ -733,21 +753,21 @@ def _answer(
 def _renumbered(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[list[Draft], tuple[Source, ...]]:
     """Drafts and the sources that they cite, numbered from 1 in order of their first citation."""
     by_number = {source.number: source for source in sources}
-    cited = dict.fromkeys(number for draft in drafts for number, _ in draft.quotes if number in by_number)
-    numbers = {old: new for new, old in enumerate(cited, start=1)}
-    renumbered = [
+    cited_numbers = dict.fromkeys(number for draft in drafts for number, _ in draft.quotes if number in by_number)
+    numbers = {old: new for new, old in enumerate(cited_numbers, start=1)}
+    renumbered_drafts = [
         replace(draft, quotes=tuple((numbers[number], quote) for number, quote in draft.quotes if number in numbers))
         for draft in drafts
     ]
-    return renumbered, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
+    return renumbered_drafts, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
 
 
 def _widened(query: str, trace: TraceRecorder) -> list[str]:
     """The sub-queries that were searched besides the query."""
-    asked = [text for step in trace.steps if step.operation == "sub_query" for text in step.texts]
-    return [text for text in dict.fromkeys(asked) if text != query]
+    sub_queries = [text for step in trace.steps if step.operation == "sub_query" for text in step.texts]
+    return [text for text in dict.fromkeys(sub_queries) if text != query]
 
 
 def _questions_tokens(hits: Sequence[Hit]) -> int:
     """Tokens of the questions and answers that go with passages."""
-    return sum(estimate_tokens(f"{each.question}{each.answer}") for hit in hits for each in hit.questions)
+    return sum(estimate_tokens(f"{question.question}{question.answer}") for hit in hits for question in hit.questions)

@@ -43,12 +43,12 @@ class Draft:
 def drafts_of(value: JsonValue) -> list[Draft]:
     """The sentences of an answer in JSON, also of one that is still being written; what is no sentence is left out."""
     sentences = value.get("sentences") if isinstance(value, dict) else None
-    found = [
-        Draft(_without_marks(text), (*_quotes(each.get("citations")), *_marked(text)))
-        for each in (sentences if isinstance(sentences, list) else [])
-        if isinstance(each, dict) and isinstance(text := each.get("text"), str)
+    drafts = [
+        Draft(_without_marks(text), (*_quotes(sentence.get("citations")), *_marked(text)))
+        for sentence in (sentences if isinstance(sentences, list) else [])
+        if isinstance(sentence, dict) and isinstance(text := sentence.get("text"), str)
     ]
-    return [draft for draft in found if draft.text]
+    return [draft for draft in drafts if draft.text]
 
 
 def checked(
@@ -60,35 +60,35 @@ def checked(
         The sentences, and the citations that were taken out.
     """
     by_number = {source.number: source for source in sources}
-    sentences, removed = [], 0
+    sentences, removed_count = [], 0
     for draft in drafts:
         valid = [(number, quote) for number, quote in draft.quotes if number in by_number]
-        removed += len(draft.quotes) - len(valid)
+        removed_count += len(draft.quotes) - len(valid)
         citations = dict.fromkeys(
             _citation(number, quote, draft.text, by_number[number], meaning) for number, quote in valid
         )
         texts = [_whole_text(by_number[number]) for number, _ in valid]
         sentences.append(Sentence(draft.text, tuple(citations), unfounded(draft.text, texts)))
-    return tuple(sentences), removed
+    return tuple(sentences), removed_count
 
 
 def foreign_language(question: str, sentences: Sequence[Sentence], sources: Sequence[Source]) -> str | None:
     """Language of an answer where it is neither the question's nor that of a source; None where nobody can tell."""
-    text = " ".join(each.text for each in sentences)
-    written = detect_language(text) if len(text) >= _LANGUAGE_CHARS else "und"
-    if written in {"und", prompt_language(question), detect_language(question)}:
+    text = " ".join(sentence.text for sentence in sentences)
+    answer_language = detect_language(text) if len(text) >= _LANGUAGE_CHARS else "und"
+    if answer_language in {"und", prompt_language(question), detect_language(question)}:
         return None
-    return None if any(detect_language(source.whole_text) == written for source in sources) else written
+    return None if any(detect_language(source.whole_text) == answer_language for source in sources) else answer_language
 
 
 def rendered(sentences: Sequence[Sentence]) -> str:
     """The text of an answer: sentences, each with the numbers of its sources behind it."""
-    return joined([(each.text, [citation.number for citation in each.citations]) for each in sentences])
+    return joined([(sentence.text, [citation.number for citation in sentence.citations]) for sentence in sentences])
 
 
 def marked(sentences: Sequence[Sentence]) -> str:
     """The text of an answer, with a remark behind each sentence that its sources do not confirm."""
-    return rendered([replace(each, text=each.text + _remark(each)) for each in sentences])
+    return rendered([replace(sentence, text=sentence.text + _remark(sentence)) for sentence in sentences])
 
 
 def joined(sentences: Sequence[tuple[str, Sequence[int]]]) -> str:
@@ -116,8 +116,8 @@ def text_so_far(value: JsonValue, sources: Sequence[Source]) -> str:
 
 
 def _citation(number: int, quote: str, sentence: str, source: Source, meaning: Meaning | None) -> SentenceCitation:
-    carried = carries(quote, sentence, meaning) if stands_in(quote, source.whole_text) else False
-    return SentenceCitation(number, quote, carried is True, carried is None)
+    is_carried = carries(quote, sentence, meaning) if stands_in(quote, source.whole_text) else False
+    return SentenceCitation(number, quote, is_carried is True, is_carried is None)
 
 
 def _remark(sentence: Sentence) -> str:
@@ -130,12 +130,12 @@ def _remark(sentence: Sentence) -> str:
 
 
 def _quotes(citations: object) -> list[tuple[int, str]]:
-    found = []
-    for each in citations if isinstance(citations, list) else []:
-        number, quote = (each.get("number"), each.get("quote")) if isinstance(each, dict) else (None, None)
+    quotes = []
+    for citation in citations if isinstance(citations, list) else []:
+        number, quote = (citation.get("number"), citation.get("quote")) if isinstance(citation, dict) else (None, None)
         if isinstance(number, int) and isinstance(quote, str):
-            found.append((number, one_line(quote)))
-    return found
+            quotes.append((number, one_line(quote)))
+    return quotes
 
 
 def _marked(text: str) -> list[tuple[int, str]]:

@@ -22,21 +22,23 @@ def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tu
         budget_tokens: Tokens of all together, at most, by estimate. The last passage that fits in part is cut.
         by_page: Whether passages of a page stand together; else the best come first.
     """
-    taken: dict[str, tuple[Hit, str]] = {}
+    passages: dict[str, tuple[Hit, str]] = {}
     room = budget_tokens
     for hit in hits:
         room -= _LABEL_TOKENS + estimate_tokens(str(hit.citation))
-        if room < _LEAST_TOKENS and taken:
+        if room < _LEAST_TOKENS and passages:
             break
         fits = estimate_tokens(hit.text) <= room
         text = hit.text if fits else cut_to_tokens(hit.text, max(_LEAST_TOKENS, room))
-        taken.setdefault(hit.chunk_id, (hit, text))
+        passages.setdefault(hit.chunk_id, (hit, text))
         room -= estimate_tokens(text)
     pages: dict[str, list[tuple[Hit, str]]] = {}
-    for hit, text in taken.values():
+    for hit, text in passages.values():
         pages.setdefault(hit.page_id if by_page else hit.chunk_id, []).append((hit, text))
-    ordered = [each for page in pages.values() for each in sorted(page, key=lambda pair: position(pair[0].chunk_id))]
-    return tuple(Source.of(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
+    ordered_passages = [
+        passage for page in pages.values() for passage in sorted(page, key=lambda pair: position(pair[0].chunk_id))
+    ]
+    return tuple(Source.of(number, hit, text) for number, (hit, text) in enumerate(ordered_passages, start=1))
 
 
 def sources_text(sources: Sequence[Source]) -> str:
@@ -45,15 +47,15 @@ def sources_text(sources: Sequence[Source]) -> str:
 
 
 def _without_repeats(sources: Sequence[Source]) -> list[tuple[Source, str]]:
-    found: list[tuple[Source, str]] = []
+    parts: list[tuple[Source, str]] = []
     before: Source | None = None
     for source in sources:
         lines = source.text.splitlines()
         if before is not None and _follows(before, source):
             lines = lines[_repeated(before.text.splitlines(), lines) :]
-        found.append((source, "\n".join(lines)))
+        parts.append((source, "\n".join(lines)))
         before = source
-    return found
+    return parts
 
 
 def _repeated(before: Sequence[str], lines: Sequence[str]) -> int:

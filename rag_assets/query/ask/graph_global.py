@@ -99,9 +99,9 @@ class GlobalAnswer:
 
 def pack_reports(reports: Sequence[ReportText], context_tokens: int, seed: int) -> list[list[ReportText]]:
     """Reports in random order, in groups of at most so many tokens; one that is longer by itself is cut."""
-    shuffled = sorted(reports, key=lambda each: each.community_id)
-    random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
-    cut = [replace(report, text=cut_to_tokens(report.text, context_tokens)) for report in shuffled]
+    shuffled_reports = sorted(reports, key=lambda report: report.community_id)
+    random.Random(seed).shuffle(shuffled_reports)  # noqa: S311 - an order that can be repeated, not a secret
+    cut = [replace(report, text=cut_to_tokens(report.text, context_tokens)) for report in shuffled_reports]
     return in_groups(cut, context_tokens, lambda report: estimate_tokens(report.text) + 1)
 
 
@@ -110,12 +110,12 @@ def in_groups(items: Iterable[_Item], tokens: int, length: Callable[[_Item], int
     groups: list[list[_Item]] = []
     room = 0
     for item in items:
-        needed = length(item)
-        if not groups or needed > room:
+        item_tokens = length(item)
+        if not groups or item_tokens > room:
             groups.append([])
             room = tokens
         groups[-1].append(item)
-        room -= needed
+        room -= item_tokens
     return groups
 
 
@@ -135,15 +135,19 @@ def global_answer(
     context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
     groups = pack_reports(reports, context_tokens, options.seed)
     requests = [_map_request(question, group, answer_tokens) for group in groups]
-    answers = {each.request.content_sha256: each for each in model.generate(requests)}
-    found = [_partial(answers[request.content_sha256], group) for request, group in zip(requests, groups, strict=True)]
-    helpful = [each for each in found if each is not None and each.helpfulness > 0 and each.text]
-    helpful.sort(key=lambda each: (-each.helpfulness, each.community_ids))
-    taken = _fitting(helpful, context_tokens)
-    text = _reduced(question, taken, model, answer_tokens) if taken else None
-    failed = sum(each is None for each in found)
-    unhelpful = len(found) - failed - len(helpful)
-    return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
+    answers = {completion.request.content_sha256: completion for completion in model.generate(requests)}
+    partial_answers = [
+        _partial(answers[request.content_sha256], group) for request, group in zip(requests, groups, strict=True)
+    ]
+    helpful = [answer for answer in partial_answers if answer is not None and answer.helpfulness > 0 and answer.text]
+    helpful.sort(key=lambda answer: (-answer.helpfulness, answer.community_ids))
+    fitting_answers = _fitting(helpful, context_tokens)
+    text = _reduced(question, fitting_answers, model, answer_tokens) if fitting_answers else None
+    failed_count = sum(answer is None for answer in partial_answers)
+    unhelpful = len(partial_answers) - failed_count - len(helpful)
+    return GlobalAnswer(
+        text, tuple(fitting_answers), len(reports), unhelpful, failed_count, len(helpful) - len(fitting_answers)
+    )
 
 
 def _map_request(question: AskedQuestion, group: Sequence[ReportText], answer_tokens: int) -> Request:
@@ -160,20 +164,20 @@ def _partial(answer: Completion, group: Sequence[ReportText]) -> PartialAnswer |
     helpfulness = value["helpfulness"]
     if not isinstance(helpfulness, int):
         return None
-    return PartialAnswer(str(value["answer"]).strip(), helpfulness, tuple(each.community_id for each in group))
+    return PartialAnswer(str(value["answer"]).strip(), helpfulness, tuple(report.community_id for report in group))
 
 
 def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[PartialAnswer]:
     """The first answers, as many as fit; the first one in any case, cut where need be."""
-    taken: list[PartialAnswer] = []
+    fitting_answers: list[PartialAnswer] = []
     room = context_tokens
     for answer in answers:
         length = estimate_tokens(answer.text) + 1
-        if taken and length > room:
+        if fitting_answers and length > room:
             break
-        taken.append(replace(answer, text=cut_to_tokens(answer.text, context_tokens)))
+        fitting_answers.append(replace(answer, text=cut_to_tokens(answer.text, context_tokens)))
         room -= length
-    return taken
+    return fitting_answers
 
 
 def _reduced(
@@ -183,7 +187,9 @@ def _reduced(
     values = {"answers": fenced(texts, "answers"), **question.fenced()}
     request = prompted(Tag("answers", REDUCE_STEP), question.language, answer_tokens, {}, values)
     usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
-    return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
+    return next(
+        (completion.text.strip() for completion in model.generate([request]) if completion.outcome in usable), None
+    )
 
 
 @dataclass
@@ -211,18 +217,20 @@ class GlobalSearch:
             raise QueryError(f"mode graph_global needs the entity graph, and no reports are indexed: {HOW_TO_INDEX}")
         if self._found is None:
             self._found = self._nearest(request, reports, tree, trace)
-        found = self._found
+        nearest_reports = self._found
         began = time.perf_counter()
         graph = indexes.graphs.get()
-        members = community_members(indexes.graphs.stored, graph, [each.key for each in found])
+        members = community_members(indexes.graphs.stored, graph, [report.key for report in nearest_reports])
         scores = np.zeros(len(graph.chunk_ids))
-        for report in found:
+        for report in nearest_reports:
             weights = np.zeros(graph.adjacency.shape[0])
             weights[len(graph.chunk_ids) + members[report.key]] = 1.0
             passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
             weight = _LEAST_WEIGHT + (1 - _LEAST_WEIGHT) * report.score / 2
             scores = np.maximum(scores, weight * passages / max(float(passages.max(initial=0.0)), 1e-12))
-        trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found))
+        trace.add(
+            "reports", began, len(nearest_reports), texts=tuple(f"report {report.key}" for report in nearest_reports)
+        )
         return ranked_passages(graph, scores, request, indexes, trace)
 
     def _nearest(
@@ -230,13 +238,15 @@ class GlobalSearch:
     ) -> list[Candidate]:
         """The most relevant reports of those that are searched."""
         levels = self.levels
-        chosen = {each.community_id for each in reports_to_read(request.embedding, reports, tree, levels, trace)}
+        chosen_ids = {
+            report.community_id for report in reports_to_read(request.embedding, reports, tree, levels, trace)
+        }
         depth, where = CANDIDATES, f"level <= {levels.level}"
         while True:
             nearest = search_both(reports, request.text, request.embedding, where, depth, trace)
-            searched = [each for each in nearest if each.key in chosen]
-            if len(searched) >= min(_REPORTS, len(chosen)) or depth >= reports.row_count:
-                return searched[:_REPORTS]
+            candidates = [candidate for candidate in nearest if candidate.key in chosen_ids]
+            if len(candidates) >= min(_REPORTS, len(chosen_ids)) or depth >= reports.row_count:
+                return candidates[:_REPORTS]
             depth *= 4
 
 
@@ -246,8 +256,8 @@ def community_members(
     """Positions of the entities of some communities."""
     rows = stored.read(COMMUNITY_MEMBERS, ["community_id", "entity_id"])
     rows = rows.filter(pc.is_in(rows["community_id"], value_set=pa.array(list(community_ids), pa.string())))
-    found: dict[str, set[int]] = {each: set() for each in community_ids}
+    members: dict[str, set[int]] = {community_id: set() for community_id in community_ids}
     for row in rows.to_pylist():
         if row["entity_id"] in graph.entity_positions:
-            found[row["community_id"]].add(graph.entity_positions[row["entity_id"]])
-    return {each: np.array(sorted(positions), dtype=np.int64) for each, positions in found.items()}
+            members[row["community_id"]].add(graph.entity_positions[row["entity_id"]])
+    return {community_id: np.array(sorted(positions), dtype=np.int64) for community_id, positions in members.items()}

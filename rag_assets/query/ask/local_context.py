@@ -74,10 +74,10 @@ def local_context(
     passages = packing.take((hit.text for hit in hits), round(PASSAGE_SHARE * budget_tokens))
     rest = max(0, budget_tokens - round((REPORT_SHARE + PASSAGE_SHARE) * budget_tokens))
     lines = (f"{row['number']} | {row['name']} | {row['type']} | {row['description']}" for row in entities)
-    described = packing.take(lines, rest // 2)
-    related = packing.take(_relationships(stored, graph, order), rest // 4)
+    entity_lines = packing.take(lines, rest // 2)
+    relationship_lines = packing.take(_relationships(stored, graph, order), rest // 4)
     claims = packing.take(_claims(stored, graph, order, numbers), rest // 4)
-    return LocalContext(described, related, claims, reports, tuple(hits[: len(passages)]), packing.used)
+    return LocalContext(entity_lines, relationship_lines, claims, reports, tuple(hits[: len(passages)]), packing.used)
 
 
 class _Packing:
@@ -90,29 +90,33 @@ class _Packing:
     def take(self, texts: Iterable[str], tokens: int) -> tuple[str, ...]:
         """The first texts that fit a share of the budget."""
         room = min(tokens, self._budget - self.used)
-        taken: list[str] = []
+        fitting_texts: list[str] = []
         for text in texts:
             length = estimate_tokens(text) + 1
             if length > room:
                 break
-            taken.append(text)
+            fitting_texts.append(text)
             room -= length
             self.used += length
-        return tuple(taken)
+        return tuple(fitting_texts)
 
 
 def _of(stored: StoredTables, table: Table, columns: Sequence[str], key: str, values: Iterable[str]) -> list[Row]:
     rows = stored.read(table, columns)
-    found: list[Row] = rows.filter(pc.is_in(rows[key], value_set=pa.array(list(values), pa.string()))).to_pylist()
-    return found
+    matching_rows: list[Row] = rows.filter(
+        pc.is_in(rows[key], value_set=pa.array(list(values), pa.string()))
+    ).to_pylist()
+    return matching_rows
 
 
 def _relationships(stored: StoredTables, graph: PassageGraph, order: Mapping[str, int]) -> list[str]:
     """Those among the neighbours first, then by weight."""
     columns = ["source_id", "target_id", "number", "description", "weight"]
-    found = {row["number"]: row for end in columns[:2] for row in _of(stored, RELATIONSHIPS, columns, end, order)}
-    ends = {number: [row["source_id"] in order, row["target_id"] in order] for number, row in found.items()}
-    ranking = sorted(found.values(), key=lambda row: (-sum(ends[row["number"]]), -row["weight"], row["number"]))
+    relationships = {
+        row["number"]: row for end in columns[:2] for row in _of(stored, RELATIONSHIPS, columns, end, order)
+    }
+    ends = {number: [row["source_id"] in order, row["target_id"] in order] for number, row in relationships.items()}
+    ranking = sorted(relationships.values(), key=lambda row: (-sum(ends[row["number"]]), -row["weight"], row["number"]))
 
     def name(entity_id: str) -> str:
         return graph.entity_names[graph.entity_positions[entity_id]]
@@ -128,8 +132,8 @@ def _claims(
 ) -> list[str]:
     """Claims on the neighbours, in their order."""
     keys = {key: graph.entity_ids[place] for key, place in graph.names.items() if graph.entity_ids[place] in order}
-    found = _of(stored, CLAIMS, ["subject_key", "status", "description"], "subject_key", keys)
-    ranking = sorted(found, key=lambda row: (order[keys[row["subject_key"]]], row["description"]))
+    claims = _of(stored, CLAIMS, ["subject_key", "status", "description"], "subject_key", keys)
+    ranking = sorted(claims, key=lambda row: (order[keys[row["subject_key"]]], row["description"]))
     return [
         f"{numbers[keys[row['subject_key']]]} | {graph.entity_names[graph.entity_positions[keys[row['subject_key']]]]}"
         f" | {row['status']} | {row['description']}"
@@ -143,8 +147,8 @@ def _reports(stored: StoredTables, order: Mapping[str, int]) -> list[str]:
     for row in _of(stored, COMMUNITY_MEMBERS, ["entity_id", "community_id"], "entity_id", order):
         counts.setdefault(row["community_id"], set()).add(row["entity_id"])
     columns = ["community_id", "level", "rating", "text"]
-    found = _of(stored, COMMUNITY_REPORTS, columns, "community_id", counts)
+    reports = _of(stored, COMMUNITY_REPORTS, columns, "community_id", counts)
     ranking = sorted(
-        found, key=lambda row: (-len(counts[row["community_id"]]), -row["level"], -row["rating"], row["community_id"])
+        reports, key=lambda row: (-len(counts[row["community_id"]]), -row["level"], -row["rating"], row["community_id"])
     )
     return [str(row["text"]) for row in ranking]

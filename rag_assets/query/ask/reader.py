@@ -196,15 +196,15 @@ def stream_answer(
     if not live:
         yield from model.generate([request])
         return
-    told = ""
+    sent_text = ""
     for item in _live(model, request):
         if isinstance(item, Completion):
             yield item
             continue
         text = text_so_far(_unfinished(item), sources)
-        if text.startswith(told) and text != told:
-            yield text[len(told) :]
-            told = text
+        if text.startswith(sent_text) and text != sent_text:
+            yield text[len(sent_text) :]
+            sent_text = text
 
 
 def value_of(completion: Completion | None) -> tuple[dict[str, JsonValue], str | None]:
@@ -220,22 +220,22 @@ def value_of(completion: Completion | None) -> tuple[dict[str, JsonValue], str |
 
 def _live(model: LanguageModel, request: Request) -> Iterator[str | Completion]:
     """The text so far, again and again, and the completion."""
-    arrived: queue.SimpleQueue[str | Completion | BaseException | None] = queue.SimpleQueue()
+    items: queue.SimpleQueue[str | Completion | BaseException | None] = queue.SimpleQueue()
 
     def work(session: Session) -> None:
         try:
-            for completion in answers(session, [replace(request, progress=arrived.put)]):
-                arrived.put(completion)
+            for completion in answers(session, [replace(request, progress=items.put)]):
+                items.put(completion)
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for it
-            arrived.put(error)
+            items.put(error)
         finally:
-            arrived.put(None)
+            items.put(None)
 
     with model.session() as session:
         thread = threading.Thread(target=work, args=(session,), name="reader", daemon=True)
         thread.start()
         try:
-            while (item := arrived.get()) is not None:
+            while (item := items.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
                 yield item
@@ -259,6 +259,6 @@ def _record(source: Source) -> JsonValue:
         "number": source.number,
         "title": source.title,
         "place": str(source.citation),
-        "questions": [{"question": each.question, "answer": each.answer} for each in source.questions],
+        "questions": [{"question": question.question, "answer": question.answer} for question in source.questions],
         "passage": source.text,
     }

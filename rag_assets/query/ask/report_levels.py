@@ -80,16 +80,19 @@ class ReportTree:
         Raises:
             StoreError: A file is missing or damaged.
         """
-        written = self._stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
-        texts = {row["community_id"]: row["text"] for row in written}
-        return [ReportText(each.community_id, each.level, each.parent_id, texts[each.community_id]) for each in chosen]
+        rows = self._stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
+        texts = {row["community_id"]: row["text"] for row in rows}
+        return [
+            ReportText(community.community_id, community.level, community.parent_id, texts[community.community_id])
+            for community in chosen
+        ]
 
 
 def _reported(stored: StoredTables) -> list[ReportedCommunity]:
     rows = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
-    written = set(stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
-    reported = [ReportedCommunity(**row) for row in rows if row["community_id"] in written]
-    return sorted(reported, key=lambda community: (community.level, community.community_id))
+    written_ids = set(stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
+    communities = [ReportedCommunity(**row) for row in rows if row["community_id"] in written_ids]
+    return sorted(communities, key=lambda community: (community.level, community.community_id))
 
 
 def choose_reports(
@@ -106,18 +109,18 @@ def choose_reports(
         Those of the level, and those that are not split so far or whose parts have no report.
     """
     children: dict[str | None, list[ReportedCommunity]] = {}
-    known = {report.community_id for report in reports}
+    report_ids = {report.community_id for report in reports}
     for report in reports:
-        children.setdefault(report.parent_id if report.parent_id in known else None, []).append(report)
+        children.setdefault(report.parent_id if report.parent_id in report_ids else None, []).append(report)
 
-    def chosen(report: ReportedCommunity) -> list[ReportedCommunity]:
-        parts = [each for each in children.get(report.community_id, []) if each.level <= levels.level]
+    def choose(report: ReportedCommunity) -> list[ReportedCommunity]:
+        parts = [part for part in children.get(report.community_id, []) if part.level <= levels.level]
         own = scores.get(report.community_id, 0.0)
-        if not parts or (levels.dynamic and max(scores.get(each.community_id, 0.0) for each in parts) <= own):
+        if not parts or (levels.dynamic and max(scores.get(part.community_id, 0.0) for part in parts) <= own):
             return [report]
-        return [each for part in parts for each in chosen(part)]
+        return [choice for part in parts for choice in choose(part)]
 
-    return [each for report in children.get(None, []) if report.level <= levels.level for each in chosen(report)]
+    return [choice for report in children.get(None, []) if report.level <= levels.level for choice in choose(report)]
 
 
 def reports_to_read(
@@ -126,9 +129,11 @@ def reports_to_read(
     """The reports that are read for a question; a level that is chosen dynamically, by the cosine with the question."""
     scores: dict[str, float] = {}
     if levels.dynamic:
-        found = reports.nearest(embedding, f"level <= {levels.level}", max(1, reports.row_count), trace)
-        scores = {each.key: each.score for each in found}
+        nearest = reports.nearest(embedding, f"level <= {levels.level}", max(1, reports.row_count), trace)
+        scores = {candidate.key: candidate.score for candidate in nearest}
     began = time.perf_counter()
-    chosen = choose_reports(tree.get(), levels, scores)
-    trace.add("choose_level", began, len(chosen), texts=(f"level {levels.level}{', dynamic' * levels.dynamic}",))
-    return chosen
+    chosen_reports = choose_reports(tree.get(), levels, scores)
+    trace.add(
+        "choose_level", began, len(chosen_reports), texts=(f"level {levels.level}{', dynamic' * levels.dynamic}",)
+    )
+    return chosen_reports

@@ -47,20 +47,20 @@ class ReferringStatement:
 
 def referring_statements(text: str) -> list[ReferringStatement]:
     """An answer, part by part; parts without a reference stand for themselves."""
-    found: list[ReferringStatement] = []
+    statements: list[ReferringStatement] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         start = 0
         for match in REFERENCE.finditer(line):
-            said = line[start : match.start()].strip()
-            if not said.strip(" .。、,;") and found:
-                found[-1] = _with_reference(found[-1], match)
+            part = line[start : match.start()].strip()
+            if not part.strip(" .。、,;") and statements:
+                statements[-1] = _with_reference(statements[-1], match)
             else:
-                found.append(_with_reference(ReferringStatement(said, said), match))
+                statements.append(_with_reference(ReferringStatement(part, part), match))
             start = match.end()
         rest = line[start:].strip()
         if rest.strip(" .。、,;"):
-            found.append(ReferringStatement(rest, rest))
-    return found
+            statements.append(ReferringStatement(rest, rest))
+    return statements
 
 
 def passages_of(
@@ -76,7 +76,7 @@ def passages_of(
     ends = {
         row["number"]: (row["source_id"], row["target_id"]) for row in stored.read(RELATIONSHIPS, columns).to_pylist()
     }
-    return [(each, _passages(each, entities, ends, graph)) for each in found]
+    return [(statement, _passages(statement, entities, ends, graph)) for statement in found]
 
 
 def cited_sentences(
@@ -87,30 +87,32 @@ def cited_sentences(
     Returns:
         The sentences, and the sources that they cite, numbered from 1 in order of their first citation.
     """
-    numbered: dict[str, Source] = {}
+    numbered_sources: dict[str, Source] = {}
     terms = {chunk_id: content_terms(source.whole_text) for chunk_id, source in sources.items()}
     sentences = []
     for statement, chunk_ids in found:
         words = content_words(statement.said)
         shares = {chunk_id: held_share(words, terms[chunk_id]) for chunk_id in chunk_ids if chunk_id in sources}
         nearest = sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:_PASSAGES]
-        grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in nearest))) >= _HELD
+        is_grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in nearest))) >= _HELD
         citations, texts = [], []
         for chunk_id in nearest:
             source = sources[chunk_id]
-            number = numbered.setdefault(chunk_id, replace(source, number=len(numbered) + 1)).number
+            number = numbered_sources.setdefault(chunk_id, replace(source, number=len(numbered_sources) + 1)).number
             quote = quote_for(statement.said, source)
-            supported = grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.whole_text)
-            citations.append(SentenceCitation(number, quote, supported))
+            is_supported = is_grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.whole_text)
+            citations.append(SentenceCitation(number, quote, is_supported))
             texts.append(f"{source.title}\n{source.citation}\n{source.whole_text}")
         sentences.append(Sentence(statement.text, tuple(citations), unfounded(statement.said, texts)))
-    return tuple(sentences), tuple(numbered.values())
+    return tuple(sentences), tuple(numbered_sources.values())
 
 
 def _with_reference(statement: ReferringStatement, reference: re.Match[str]) -> ReferringStatement:
     """A statement with a further reference behind it."""
-    found = reference[0].lstrip()
-    return ReferringStatement(f"{statement.text} {found}", statement.said, statement.records | cited(found))
+    reference_text = reference[0].lstrip()
+    return ReferringStatement(
+        f"{statement.text} {reference_text}", statement.said, statement.records | cited(reference_text)
+    )
 
 
 def _passages(
@@ -132,9 +134,9 @@ def _passages(
 def _naming(entity_id: str, graph: PassageGraph) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """1 for each passage that names an entity, else 0."""
     passages = len(graph.chunk_ids)
-    named = np.zeros(passages)
+    mentions = np.zeros(passages)
     if (position := graph.entity_positions.get(entity_id)) is not None:
         column = np.zeros(graph.adjacency.shape[0])
         column[passages + position] = 1.0
-        named[(graph.adjacency @ column)[:passages] > 0] = 1.0
-    return named
+        mentions[(graph.adjacency @ column)[:passages] > 0] = 1.0
+    return mentions

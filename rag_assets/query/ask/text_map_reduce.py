@@ -57,9 +57,9 @@ def search_text_map_reduce(request: RetrievalRequest, indexes: Indexes, trace: T
 
 def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[Candidate]:
     """Passages in the order in which they are read, as many as the options allow."""
-    shuffled = list(found)
-    random.Random(options.seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
-    return shuffled[: options.map_reduce_chunks]
+    passages = list(found)
+    random.Random(options.seed).shuffle(passages)  # noqa: S311 - an order that can be repeated, not a secret
+    return passages[: options.map_reduce_chunks]
 
 
 def read_all(
@@ -77,18 +77,20 @@ def read_all(
     room, max_tokens = options.room_tokens(model, question), options.written_tokens(model)
     groups = in_groups(sources, room, lambda source: estimate_tokens(sources_text([source])) + 2)
     requests = [_map_request(question, group, max_tokens) for group in groups]
-    answers = {each.request.content_sha256: each for each in model.generate(requests)}
-    rated: list[tuple[int, int, list[Draft]]] = []
+    answers = {completion.request.content_sha256: completion for completion in model.generate(requests)}
+    rated_drafts: list[tuple[int, int, list[Draft]]] = []
     failures, unhelpful = [], 0
     for place, request in enumerate(requests):
         helpfulness, drafts, failure = _partial(answers.get(request.content_sha256))
         if failure is not None:
             failures.append(failure)
         elif helpfulness and drafts:
-            rated.append((-helpfulness, place, drafts))
+            rated_drafts.append((-helpfulness, place, drafts))
         else:
             unhelpful += 1
-    helpful = tuple(draft for _, _, listed in sorted(rated, key=lambda each: each[:2]) for draft in listed)
+    helpful = tuple(
+        draft for _, _, group_drafts in sorted(rated_drafts, key=lambda entry: entry[:2]) for draft in group_drafts
+    )
     return sources, Findings(helpful, len(groups), unhelpful, tuple(failures))
 
 
@@ -101,12 +103,12 @@ def reduce_request(
         The request, and the sentences for which there was no room.
     """
     room = options.room_tokens(model, question)
-    written = [json.dumps(_finding(draft), ensure_ascii=False) for draft in drafts]
-    taken = in_groups(written, room, lambda line: estimate_tokens(line) + 2)[0]
-    lines = "\n".join(taken)
+    findings = [json.dumps(_finding(draft), ensure_ascii=False) for draft in drafts]
+    fitting_findings = in_groups(findings, room, lambda line: estimate_tokens(line) + 2)[0]
+    lines = "\n".join(fitting_findings)
     values = {"findings": fenced(lines, "findings"), **question.fenced()}
     request = sentences_request(REDUCE_STEP, question.language, values, options.written_tokens(model))
-    return request, len(drafts) - len(taken)
+    return request, len(drafts) - len(fitting_findings)
 
 
 def _map_request(question: AskedQuestion, group: Sequence[Source], max_tokens: int) -> Request:
