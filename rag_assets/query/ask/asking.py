@@ -228,7 +228,9 @@ class Asking:
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if parts is None:
             parts = (
-                self._overview(retrieval, trace) or self._from_table(retrieval, trace) or self._quoted(retrieval, trace)
+                self._overview(retrieval, trace)
+                or self._from_table(retrieval, trace)
+                or self._from_quotes(retrieval, trace)
             )
         answer = _answer(retrieval, parts, model, failure, trace)
         text = "".join(pieces)
@@ -350,9 +352,9 @@ class Asking:
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
         if not selection.is_proved_by(passage["text"] for passage in passages):
             return None
-        return self._told(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, passages, trace, began)
 
-    def _told(
+    def _from_rows(
         self,
         retrieval: Retrieval,
         selection: Selection,
@@ -401,7 +403,7 @@ class Asking:
                 unread.append((page, [[one_line(cell or "") for cell in row["cells"]] for row in block["rows"] or ()]))
         return tables, unread
 
-    def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
+    def _from_quotes(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""
         parts = [(part, self.find(part.searched)) for part in parts_of(retrieval.question)]
         began = time.perf_counter()
@@ -428,14 +430,14 @@ class Asking:
         if answers and row:
             first = sentences[0].citations[0].number
             source = next(source for source in sources if source.number == first)
-            if (shared_rows := self._sharing(retrieval, row, source, trace)) is not None:
+            if (shared_rows := self._shared_rows(retrieval, row, source, trace)) is not None:
                 return shared_rows
         plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
         is_near = is_near or rules_out(retrieval.question, row)
         return _AnswerParts(plain, _placed_by_quotes(plain, sources), near=is_near)
 
-    def _sharing(
+    def _shared_rows(
         self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
     ) -> _AnswerParts | None:
         """The rows of the table of a row that share with it what the question names; None where no others do."""
@@ -462,7 +464,7 @@ class Asking:
         if selection is None:
             return None
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
-        return self._told(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, passages, trace, began)
 
     def _fields(
         self, retrieval: Retrieval, sources: Sequence[Source], sentences: Sequence[Sentence], trace: TraceRecorder
@@ -498,7 +500,7 @@ class Asking:
         (source, number, selection), *_ = selections
         of_page = pc.field("page_number") == number
         passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [source.document_id], of_page).to_pylist()
-        return self._told(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, passages, trace, began)
 
     def _blocks(self, sources: Sequence[Source]) -> PageBlocks:
         """The parts of the pages of passages; none where the stored tables are not at hand."""
@@ -566,7 +568,7 @@ class Asking:
         sources = sources or pack(retrieval.hits, room - _questions_tokens(retrieval.hits))
         trace.add("pack", began, len(sources), texts=(f"of {len(retrieval.hits)} passages",))
         if mode in {META_KNOWLEDGE_MODE, QUESTIONS_MODE}:
-            queries = _widened(retrieval.request.text, trace)
+            queries = _sub_queries(retrieval.request.text, trace)
             request = questions_request(retrieval.question, sources, history, queries, max_tokens, retrieval.language)
         else:
             request = passages_request(retrieval.question, sources, history, background, max_tokens, retrieval.language)
@@ -762,7 +764,7 @@ def _renumbered(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[lis
     return renumbered_drafts, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
 
 
-def _widened(query: str, trace: TraceRecorder) -> list[str]:
+def _sub_queries(query: str, trace: TraceRecorder) -> list[str]:
     """The sub-queries that were searched besides the query."""
     sub_queries = [text for step in trace.steps if step.operation == "sub_query" for text in step.texts]
     return [text for text in dict.fromkeys(sub_queries) if text != query]

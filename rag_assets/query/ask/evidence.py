@@ -52,13 +52,13 @@ def _without_repeats(sources: Sequence[Source]) -> list[tuple[Source, str]]:
     for source in sources:
         lines = source.text.splitlines()
         if before is not None and _follows(before, source):
-            lines = lines[_repeated(before.text.splitlines(), lines) :]
+            lines = lines[_repeated_count(before.text.splitlines(), lines) :]
         parts.append((source, "\n".join(lines)))
         before = source
     return parts
 
 
-def _repeated(before: Sequence[str], lines: Sequence[str]) -> int:
+def _repeated_count(before: Sequence[str], lines: Sequence[str]) -> int:
     """Lines at the beginning that the passage before ends with; never all of them."""
     most = min(len(before), len(lines) - 1)
     return next((count for count in range(most, 0, -1) if list(before[-count:]) == list(lines[:count])), 0)

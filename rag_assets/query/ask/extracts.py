@@ -246,7 +246,7 @@ def extracts(
     sureness = []
     for ask in asks:
         question = _weighted_question(ask, candidates)
-        ranking = _ranked(question, _named_in(ask.name, candidates), scorer)
+        ranking = _ranking(question, _named_in(ask.name, candidates), scorer)
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
             1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
@@ -264,7 +264,7 @@ def extracts(
         if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement):
             best = _with_whole_list(question, best, sources, blocks_of)
         if question.wanted.several:
-            best = _without_repeated(best)
+            best = _without_repeats(best)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
                 (candidate.source.document_id, _text(candidate.statement, question)), (candidate, question)
@@ -366,14 +366,14 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
     return _WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, traits, codes)
 
 
-def _ranked(
+def _ranking(
     question: _WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores: by words, and of the first ones by
     how surely they answer, too.
     """
     sources = {candidate.source.number: candidate.source for candidate in candidates}
-    coverage = {number: _covered(question.text, source) for number, source in sources.items()}
+    coverage = {number: _coverage(question.text, source) for number, source in sources.items()}
     foreign = {number for number, source in sources.items() if _is_foreign(question.text, source)}
     scored_candidates = [
         (_words_score(question, candidate, coverage[candidate.source.number]), candidate)
@@ -384,7 +384,7 @@ def _ranked(
     best = sorted(scored_candidates, key=lambda pair: -pair[0])[:READ_TOGETHER]
     if scorer is None or not best:
         return best
-    log_odds = scorer.score(question.text, [_placed(candidate, question) for _, candidate in best]).tolist()
+    log_odds = scorer.score(question.text, [_placed_statement(candidate, question) for _, candidate in best]).tolist()
     best_log_odds = max(log_odds)
     rescored_candidates = [
         (score - _LOG_ODDS * (best_log_odds - odds), replace(candidate, log_odds=odds))
@@ -393,7 +393,7 @@ def _ranked(
     return sorted(rescored_candidates, key=lambda pair: -pair[0])
 
 
-def _placed(candidate: _Candidate, question: _WeightedQuestion) -> PlacedStatement:
+def _placed_statement(candidate: _Candidate, question: _WeightedQuestion) -> PlacedStatement:
     """A candidate as it is said, with where it stands."""
     source = candidate.source
     place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
@@ -482,7 +482,7 @@ def _is_said_by(first: _Candidate, candidate: _Candidate) -> bool:
     return is_there and candidate.statement.text in first.statement.text
 
 
-def _without_repeated(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _without_repeats(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Candidates without lists whose items another one has."""
     distinct_candidates: list[_Candidate] = []
     for candidate in candidates:
@@ -514,7 +514,7 @@ def _with_whole_list(
     blocks = blocks_of(source.document_id, source.page_number)
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
     lines = standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead)
-    held_lines = _held(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
+    held_lines = _held_lines(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
     if len(held_lines) <= len(first.statement.lines):
         return list(best)
     lines, text = tuple(line for _, line in held_lines), squeezed("".join(line for _, line in held_lines))
@@ -533,7 +533,7 @@ def _with_whole_list(
     return [whole, *(candidate for candidate, length in zip(rest, lengths, strict=True) if length <= room)]
 
 
-def _held(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:
+def _held_lines(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:
     """Lines as passages have them, with the one that holds each as far as any does: word for word before with further
     cells, a source before that of the line above, and this before others. Lines of empty cells are left out.
     """
@@ -606,7 +606,7 @@ def _sureness(
     long_words = map(_terms, _LONG_WORD.findall(keywords(question.text)))
     lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
-    coverage = _covered(question.text, best.source)
+    coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
     taken_off = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * question.wanted.lacks_figure(best.statement)
@@ -639,7 +639,7 @@ def _stands_within(identifier: str, path: str) -> bool:
     return re.search(alone, path) is not None
 
 
-def _covered(question: str, source: Source) -> float:
+def _coverage(question: str, source: Source) -> float:
     """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
     ones count no more, as measured.
     """

@@ -245,7 +245,7 @@ class _Chosen:
     is_of_kind: bool
 
 
-def _chosen(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Chosen:
+def _choice(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Chosen:
     """The files of the formats and kinds that a text names, or all.
 
     Args:
@@ -258,14 +258,14 @@ def _chosen(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Cho
     kinds = [(words, f"{words}|{kind}") for kind, words in _KINDS.items()]
     kinds += [(re.escape(word), re.escape(word)) for word in re.findall(_PAPER, text, re.IGNORECASE)]
     of_kind = {
-        _said(words, text, question): [
+        _wording(words, text, question): [
             row for row in rows if re.search(pattern, names[row["document_id"]], re.IGNORECASE)
         ]
         for words, pattern in kinds
         if re.search(words, text, re.IGNORECASE)
     }
     of_format = {
-        _said(family.words, text, question): [row for row in rows if row["format"] in family.formats]
+        _wording(family.words, text, question): [row for row in rows if row["format"] in family.formats]
         for family in FAMILIES
         if family.named_in(text)
     }
@@ -282,7 +282,7 @@ def _chosen(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Cho
     return _Chosen(chosen_rows, nouns, is_of_kind=bool(of_kind))
 
 
-def _said(words: str, text: str, question: str) -> str:
+def _wording(words: str, text: str, question: str) -> str:
     """What a text calls something, as it is written in the question."""
     match = re.search(words, text, re.IGNORECASE)
     place = question.casefold().find(match.group().casefold()) if match else -1
@@ -341,11 +341,11 @@ def inventory(
     asked = replace(InventoryAsked.of(rest) or asked, text=asked.text)  # as it is without the name of the folder
     if folder and not below:
         return _no_folder(folder, every, language, stored, passages_of)
-    choice = _chosen(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
+    choice = _choice(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
     rows = choice.rows
     if not rows and (choice.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
         return None
-    heads, items = _told(asked, plain_name(folder), choice, len(below), language)
+    heads, items = _heads_and_items(asked, plain_name(folder), choice, len(below), language)
     if asked.kind in _BY_DATE and not items:
         return None
     examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
@@ -400,7 +400,7 @@ def _failures(
         return None
     if folder and not below:
         return _no_folder(folder, every, language, stored, passages_of)
-    choice = _chosen(
+    choice = _choice(
         rest, text, folder, [row for row in below if not named_documents or row["document_id"] in named_documents]
     )
     rows = {row["document_id"]: row for row in choice.rows}
@@ -489,7 +489,7 @@ def _is_kind(folder: str) -> bool:
     )
 
 
-def _told(
+def _heads_and_items(
     question: InventoryAsked, folder: str, choice: _Chosen, count: int, language: str
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """What is said first, and what after it, each with a document that shows it.

@@ -66,7 +66,7 @@ def local_context(
     entity_ids = [graph.entity_ids[position] for position in walk.nearest_entities(NEIGHBOURS)]
     order = {entity_id: place for place, entity_id in enumerate(entity_ids)}
     columns = ["entity_id", "number", "name", "type", "description"]
-    entities = _of(stored, ENTITIES, columns, "entity_id", entity_ids)
+    entities = _rows_of(stored, ENTITIES, columns, "entity_id", entity_ids)
     entities.sort(key=lambda row: order[row["entity_id"]])
     numbers = {row["entity_id"]: row["number"] for row in entities}
     packing = _Packing(budget_tokens)
@@ -101,7 +101,7 @@ class _Packing:
         return tuple(fitting_texts)
 
 
-def _of(stored: StoredTables, table: Table, columns: Sequence[str], key: str, values: Iterable[str]) -> list[Row]:
+def _rows_of(stored: StoredTables, table: Table, columns: Sequence[str], key: str, values: Iterable[str]) -> list[Row]:
     rows = stored.read(table, columns)
     matching_rows: list[Row] = rows.filter(
         pc.is_in(rows[key], value_set=pa.array(list(values), pa.string()))
@@ -113,7 +113,7 @@ def _relationships(stored: StoredTables, graph: PassageGraph, order: Mapping[str
     """Those among the neighbours first, then by weight."""
     columns = ["source_id", "target_id", "number", "description", "weight"]
     relationships = {
-        row["number"]: row for end in columns[:2] for row in _of(stored, RELATIONSHIPS, columns, end, order)
+        row["number"]: row for end in columns[:2] for row in _rows_of(stored, RELATIONSHIPS, columns, end, order)
     }
     ends = {number: [row["source_id"] in order, row["target_id"] in order] for number, row in relationships.items()}
     ranking = sorted(relationships.values(), key=lambda row: (-sum(ends[row["number"]]), -row["weight"], row["number"]))
@@ -132,7 +132,7 @@ def _claims(
 ) -> list[str]:
     """Claims on the neighbours, in their order."""
     keys = {key: graph.entity_ids[place] for key, place in graph.names.items() if graph.entity_ids[place] in order}
-    claims = _of(stored, CLAIMS, ["subject_key", "status", "description"], "subject_key", keys)
+    claims = _rows_of(stored, CLAIMS, ["subject_key", "status", "description"], "subject_key", keys)
     ranking = sorted(claims, key=lambda row: (order[keys[row["subject_key"]]], row["description"]))
     return [
         f"{numbers[keys[row['subject_key']]]} | {graph.entity_names[graph.entity_positions[keys[row['subject_key']]]]}"
@@ -144,10 +144,10 @@ def _claims(
 def _reports(stored: StoredTables, order: Mapping[str, int]) -> list[str]:
     """Reports on communities of the neighbours: those with most of them first, then the finest."""
     counts: dict[str, set[str]] = {}
-    for row in _of(stored, COMMUNITY_MEMBERS, ["entity_id", "community_id"], "entity_id", order):
+    for row in _rows_of(stored, COMMUNITY_MEMBERS, ["entity_id", "community_id"], "entity_id", order):
         counts.setdefault(row["community_id"], set()).add(row["entity_id"])
     columns = ["community_id", "level", "rating", "text"]
-    reports = _of(stored, COMMUNITY_REPORTS, columns, "community_id", counts)
+    reports = _rows_of(stored, COMMUNITY_REPORTS, columns, "community_id", counts)
     ranking = sorted(
         reports, key=lambda row: (-len(counts[row["community_id"]]), -row["level"], -row["rating"], row["community_id"])
     )

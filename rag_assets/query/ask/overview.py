@@ -396,7 +396,7 @@ class _Writer(FactWriter):
         )
         for purpose in sorted(system_purposes, key=lambda purpose: -purpose.score)[:1]:
             for text, citation in self._quotes([(purpose.document_id, purpose.text)], _PURPOSE_CHARS):
-                sentence = self._stated(plain_name(PurePath(purpose.document_id).stem), text)
+                sentence = self._quotation(plain_name(PurePath(purpose.document_id).stem), text)
                 self.add(_text("one", self._language).format(label=plain_name(name), said=sentence), [citation])
 
     def leave_room_for(self, folders: Sequence[tuple[str, int]]) -> None:
@@ -432,7 +432,7 @@ class _Writer(FactWriter):
         most = min(_PURPOSE_CHARS, max(STATEMENT_CHARS, room))
         for purpose in group.purposes:
             for text, citation in self._quotes([(purpose.document_id, purpose.text)], most):
-                parts.append(self._stated(names_left.pop(purpose.document_id, ""), text))
+                parts.append(self._quotation(names_left.pop(purpose.document_id, ""), text))
                 citations.append(citation)
             if parts:
                 break
@@ -448,14 +448,14 @@ class _Writer(FactWriter):
         if sum(map(len, parts)) + _ENTITIES_CHARS > room:
             lengths = accumulate(len(name) + 1 for name, _ in entities)
             entities = [entity for entity, length in zip(entities, lengths, strict=True) if length <= _ENTITIES_CHARS]
-        if entity_hits := self._standing(entities):
+        if entity_hits := self._entity_hits(entities):
             parts.append(_text("entities", self._language).format(names=joined(list(entity_hits), self._language)))
             citations += list({hit.chunk_id: (hit, name) for name, hit in reversed(entity_hits.items())}.values())[::-1]
         if not says_what:
             rest = room - sum(map(len, parts)) if parts else STATEMENT_CHARS * statements
             texts = [(sentence.document_id, sentence.text) for sentence in group.said]
             quotes = list(islice(self._quotes(texts, STATEMENT_CHARS, rest), statements))
-            sentences = [self._stated(_called(group, citation[0]), text) for text, citation in quotes]
+            sentences = [self._quotation(_document_name(group, citation[0]), text) for text, citation in quotes]
             parts += [" ".join(sentences)] * bool(sentences)
             citations += [citation for _, citation in quotes]
         if not parts:
@@ -468,13 +468,13 @@ class _Writer(FactWriter):
     def tell_quotes(self, document: str, texts: Sequence[str], most: int) -> int:
         """Say so many of some statements of a document that stand in its passages, as its words; tells how many."""
         quotes = self._quotes([(document, text) for text in texts], _SUMMARY_CHARS)
-        return sum(self.add(self._stated("", text), [citation]) for text, citation in islice(quotes, most))
+        return sum(self.add(self._quotation("", text), [citation]) for text, citation in islice(quotes, most))
 
     def tell_excerpts(self, document: str, texts: Sequence[str]) -> None:
         """Say rows and labels of a document together."""
         quotes = list(islice(self._quotes([(document, text) for text in texts], STATEMENT_CHARS), _SAID))
         if quotes:
-            excerpts = joined([self._stated("", text) for text, _ in quotes], self._language)
+            excerpts = joined([self._quotation("", text) for text, _ in quotes], self._language)
             self.add(_text("excerpts", self._language).format(quotes=excerpts), [citation for _, citation in quotes])
 
     def tell_written(self, document: str, sentences: Sequence[str]) -> None:
@@ -510,11 +510,11 @@ class _Writer(FactWriter):
             if self.add(text, list(citations.values())[:most]):
                 break
 
-    def _stated(self, name: str, quote: str) -> str:
+    def _quotation(self, name: str, quote: str) -> str:
         """What a document says, in quotation marks: it is the document that says so."""
         return _text("named", self._language).format(name=name, quote=quote).strip()
 
-    def _standing(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
+    def _entity_hits(self, entities: Sequence[tuple[str, str]]) -> dict[str, Hit]:
         """Names that stand in passages, few of them, with these."""
         hits: dict[str, Hit] = {}
         for name, document in entities:
@@ -548,7 +548,7 @@ class _Writer(FactWriter):
         return citations
 
 
-def _called(group: _Group, hit: Hit) -> str:
+def _document_name(group: _Group, hit: Hit) -> str:
     """The document of a passage, where a group has several."""
     return plain_name(PurePath(hit.document_id).stem) if group.count > 1 else ""
 

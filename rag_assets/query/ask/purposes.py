@@ -117,7 +117,7 @@ def _promises(document: str) -> tuple[bool, bool, str]:
 
 def _purpose(statement: Statement, document: str, page: int) -> Purpose | None:
     """What a statement says of a purpose: a sentence, or the value under such a label."""
-    label, text = _labelled(statement)
+    label, text = _label(statement)
     if not _LEAST_CHARS <= len(text) <= _MOST_CHARS or _NOT.search(text) or not re.search(r"[。．.]$", text):
         return None
     name, says_what = PurePath(document).name, bool(_SAYS_WHAT.search(text))
@@ -134,7 +134,7 @@ def _purpose(statement: Statement, document: str, page: int) -> Purpose | None:
     return Purpose(document, text, score, of_system) if score >= _LEAST else None
 
 
-def _labelled(statement: Statement) -> tuple[str, str]:
+def _label(statement: Statement) -> tuple[str, str]:
     """The label of a purpose and what stands under it; no label and the sentence; or nothing."""
     cells = statement.cells
     if statement.kind is StatementKind.SENTENCE:

@@ -72,7 +72,7 @@ class ReportTree:
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored
-        self.get = once(lambda: _reported(stored))
+        self.get = once(lambda: _reported_communities(stored))
 
     def reports(self, chosen: Sequence[ReportedCommunity]) -> list[ReportText]:
         """Some communities with the texts of their reports.
@@ -88,7 +88,7 @@ class ReportTree:
         ]
 
 
-def _reported(stored: StoredTables) -> list[ReportedCommunity]:
+def _reported_communities(stored: StoredTables) -> list[ReportedCommunity]:
     rows = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
     written_ids = set(stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
     communities = [ReportedCommunity(**row) for row in rows if row["community_id"] in written_ids]

@@ -123,15 +123,15 @@ def _passages(
 ) -> tuple[str, ...]:
     counts = np.zeros(len(graph.chunk_ids))
     for number in statement.records.entities & entities.keys():
-        counts += _naming(entities[number], graph)
+        counts += _mentions(entities[number], graph)
     for number in statement.records.relationships & ends.keys():
-        source, target = (_naming(end, graph) for end in ends[number])
+        source, target = (_mentions(end, graph) for end in ends[number])
         counts += 2 * source * target if (source * target).any() else source + target
     order = np.argsort(-counts, kind="stable")[:_CANDIDATES]
     return tuple(graph.chunk_ids[place] for place in order if counts[place] > 0)
 
 
-def _naming(entity_id: str, graph: PassageGraph) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _mentions(entity_id: str, graph: PassageGraph) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """1 for each passage that names an entity, else 0."""
     passages = len(graph.chunk_ids)
     mentions = np.zeros(passages)

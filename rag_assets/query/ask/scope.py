@@ -178,7 +178,7 @@ def scope_of(
     if family is not None and of_format:
         rows, rest = of_format, re.sub(family.words, " ", rest, flags=re.IGNORECASE)
     topic = keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}"))
-    words = _said(topic)
+    words = _name_words(topic)
     if not words:
         return Scope("", tuple(rows), "") if rows else None
     share, named_rows = _documents_by_name(words, rows, stored)
@@ -188,7 +188,7 @@ def scope_of(
     is_everything = bool(of_format or _EVERYTHING.search(text))
     if len(named_rows) < 2 or (is_everything and share < _SURELY):
         return Scope("", tuple(rows), topic) if is_everything and rows else None
-    return _scope(_completed(named_rows, rows), rows, topic, words)
+    return _scope(_whole_folder(named_rows, rows), rows, topic, words)
 
 
 def documents_called(
@@ -213,11 +213,11 @@ def documents_called(
     if not left:
         return folder, _in_folder(folder, rows) if folder else rows, rest
     parts = {part: _folded(part) for row in rows for part in row["folder"].split("/")}
-    named_parts = {part for part, plain in parts.items() if all(_called(name).search(plain) for name in left)}
+    named_parts = {part for part, plain in parts.items() if all(_name_pattern(name).search(plain) for name in left)}
     chosen_rows = [row for row in rows if not named_parts.isdisjoint(row["folder"].split("/"))]
     if folder or not chosen_rows or max(map(len, left)) < _LEAST_NAMING:
         return None
-    return _shared_name(chosen_rows, rows, _said(" ".join(left))), chosen_rows, rest
+    return _shared_name(chosen_rows, rows, _name_words(" ".join(left))), chosen_rows, rest
 
 
 def _folder_explained(unexplained_names: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
@@ -241,7 +241,7 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
     folder, rest = _folder_called(text, rows)
     topic = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
-    words = _said(topic)
+    words = _name_words(topic)
     if folder:
         inside = () if words else tuple(_in_folder(folder, rows))
         return Scope(folder, inside) if len(inside) > 1 else None
@@ -266,19 +266,21 @@ def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, s
         return name, rest
     likely = [part for part in parts if (plain := _folded(part)) and plain in folded_text and content_words(plain)]
     named_parts = [
-        part for part in likely if not _GENERIC_FOLDER.fullmatch(part) and _called(_folded(part)).search(folded_text)
+        part
+        for part in likely
+        if not _GENERIC_FOLDER.fullmatch(part) and _name_pattern(_folded(part)).search(folded_text)
     ]
     longest = max(named_parts, key=lambda part: (len(part), part), default="")
-    return longest, _called(_folded(longest)).sub(" ", folded_text) if longest else text
+    return longest, _name_pattern(_folded(longest)).sub(" ", folded_text) if longest else text
 
 
-def _called(name: str) -> re.Pattern[str]:
+def _name_pattern(name: str) -> re.Pattern[str]:
     """A folded name as a word of its own: an English one may stand beside Japanese."""
     inside = "a-z0-9_-" if name.isascii() else f"a-z0-9{KANJI}{KATAKANA}"
     return re.compile(rf"(?<![{inside}]){re.escape(name)}(?![{inside}])")
 
 
-def _said(text: str) -> list[tuple[str, ...]]:
+def _name_words(text: str) -> list[tuple[str, ...]]:
     """The words of a text that may name something: no counts, no stems of one character."""
     words = dict.fromkeys(content_words(_COUNT.sub(" ", text)))
     return [word for word in words if any(len(term) > 1 or term.isdecimal() for term in word)]
@@ -403,7 +405,7 @@ def _holds(terms: Collection[str], words: Sequence[tuple[str, ...]]) -> bool:
     return all(term in terms for word in words for term in word)
 
 
-def _completed(named_rows: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def _whole_folder(named_rows: list[Mapping[str, str]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """All documents below a folder, where those named are most of it, and it holds most of those named."""
     inside: Counter[str] = Counter()
     for row in rows:

@@ -265,7 +265,7 @@ class RowsAsked:
 
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
-        values, is_sure = self._named(table)
+        values, is_sure = self._named_values(table)
         named_values = {**values, **empty}
         if not self._is_accounted_for(table, named_values, table.beginning):
             return None
@@ -278,9 +278,11 @@ class RowsAsked:
             return _UNSURE if chosen_rows and is_asked else None
         if not is_asked or (named_values and not self._groups(table, named_values)):
             return None
-        return self._told(table, chosen_rows, named_values) or _UNSURE
+        return self._answer_rows(table, chosen_rows, named_values) or _UNSURE
 
-    def _told(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named) -> Selection | None:
+    def _answer_rows(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named
+    ) -> Selection | None:
         """Rows with what is asked of them; None where that cannot be told."""
         count_match, sum_match = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
@@ -292,7 +294,7 @@ class RowsAsked:
             f"{table.columns[place]}: {' / '.join(choices) or _NO_VALUE}" for place, choices in named_values.items()
         ]
         if sum_match:
-            return self._totalled(table, rows, terms)
+            return self._total(table, rows, terms)
         if count_match:
             if not (named_values or self._is_whole(table)) or not self._counts_rows(
                 table, rows, named_values, count_match
@@ -303,7 +305,7 @@ class RowsAsked:
             return _selection(table, rows, None, f"{len(rows)}{unit} ({', '.join(terms or place)})")
         return _selection(table, rows, None) if ("",) in named_values.values() else None
 
-    def _named(self, table: TableOfPage) -> tuple[_Named, bool]:
+    def _named_values(self, table: TableOfPage) -> tuple[_Named, bool]:
         """The values that the question names, as words of their own or behind the name of their column, and whether it
         can be told which column is meant, and no cell holds such a value among others.
         """
@@ -463,11 +465,11 @@ class RowsAsked:
             else None
         )
 
-    def _totalled(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]) -> Selection | None:
+    def _total(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], terms: Sequence[str]) -> Selection | None:
         """The rows with the sum of the column that is asked for. A total must not contradict that of all rows, and must
         say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
         """
-        place = self._summed(table)
+        place = self._sum_place(table)
         if place is None or (figure := _sum([row[place] for row in rows])) is None or _has_units(table, rows, place):
             return None
         beside = zip(table.rows, table.rows[1:], strict=False)
@@ -476,10 +478,12 @@ class RowsAsked:
         if (totals and figure[0] != max(totals)) or (is_merged and terms):
             return None
         is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
-        selection = _selection(table, rows, place, f"{_said(figure)} ({', '.join([table.columns[place], *terms])})")
+        selection = _selection(
+            table, rows, place, f"{_figure_text(figure)} ({', '.join([table.columns[place], *terms])})"
+        )
         return replace(selection, proof="" if is_sure else str(figure[0]))
 
-    def _summed(self, table: TableOfPage) -> int | None:
+    def _sum_place(self, table: TableOfPage) -> int | None:
         """The only column that stands right before or behind the word for a sum, or has it in its name."""
         form = _SUM_ASKED.pattern
         measures = {place: key for place, key in enumerate(table.keys) if key and not _NO_MEASURE.search(key)}
@@ -579,7 +583,7 @@ def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
     return sum((number for number, _ in figures), Decimal()), units.pop()
 
 
-def _said(measure: tuple[Decimal, str]) -> str:
+def _figure_text(measure: tuple[Decimal, str]) -> str:
     number, unit = measure
     return f"{unit}{number:,}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{number:,}{unit}"
 
@@ -592,10 +596,10 @@ def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured_pla
         for place, key in enumerate(table.keys)
         if place != measured_place and (_CURRENCY.search(key) or (_UNIT.search(key) and not is_money))
     ]
-    return any(len({row[place] for row in rows}) > 1 for place in says if not _measured(rows, place))
+    return any(len({row[place] for row in rows}) > 1 for place in says if not _has_figures(rows, place))
 
 
-def _measured(rows: Sequence[tuple[str, ...]], place: int) -> bool:
+def _has_figures(rows: Sequence[tuple[str, ...]], place: int) -> bool:
     """Whether a column has figures."""
     return any(measure(row[place]) for row in rows)
 

@@ -228,7 +228,7 @@ class AnswerTraits:
             tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
-            _defined(question),
+            _defined_names(question),
             tuple(form for pattern, form in _KINDS if pattern.search(text)),
         )
 
@@ -299,7 +299,7 @@ def _attributes(question: str) -> tuple[str, ...]:
     return tuple(filter(None, (fold_name(match["ja"] or match["en"]) for match in _ATTRIBUTE.finditer(question))))
 
 
-def _defined(question: str) -> tuple[str, ...]:
+def _defined_names(question: str) -> tuple[str, ...]:
     """What is to be explained, folded: what the question quotes, else what it asks for."""
     if not _DEFINITION_ASKED.search(question) or _SHORT_FORM_ASKED.search(question):
         return ()
