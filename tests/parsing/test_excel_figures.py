@@ -145,3 +145,12 @@ def test_a_form_with_numbered_rows_is_not_parted() -> None:
 def test_figures_without_any_name_stay_as_they_are() -> None:
     [table] = tables(blocks_of(lambda sheet: write(sheet, [[row, 10 + row, 20 + row] for row in range(12)])))
     assert len(table.rows) == 12
+
+
+def test_an_unnamed_row_below_named_ones_gets_no_name() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [["区分", None, "2011年", "2012年"]])
+        write(sheet, [*([name, None, 100, 200] for name in PREFECTURES), [None, None, 800, 1600]], 3)
+
+    [table] = tables(blocks_of(fill))
+    assert body(table)[-1] == ("", "800", "1600")

@@ -6,8 +6,9 @@ What is found replaces the blocks of a sheet only where these leave figures with
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -62,24 +63,24 @@ class FigureTable:
         bands = make_bands(
             [
                 *(replace(box, area=area) for box, area in zip(beside, lowered, strict=True)),
-                *_widened(above, self.left),
-                *_lengthened(labels, {box.area.top for box in body if box.area.right >= self.left}),
+                *_widen_groups(above, self.left),
+                *_lengthen_labels(labels, {box.area.top for box in body if box.area.right >= self.left}),
                 *(box for box in body if box.area.right >= self.left),
             ]
         )
         block = table_block(bands, headers=sum(band.top <= self.names for band in bands))
-        return None if block is None else _grouped(block)
+        return None if block is None else _with_group_column(block)
 
     def meets(self, block: Block) -> bool:
         """Whether the table has cells of a block."""
         return self.area.meets(block_area(block))
 
 
-def _texts(cells: Iterable[str]) -> list[str]:
+def _distinct(cells: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, cells)))
 
 
-def _widened(heads: Sequence[Box], left: int) -> list[Box]:
+def _widen_groups(heads: Sequence[Box], left: int) -> list[Box]:
     """Boxes above columns of figures, names of groups over all columns of theirs: where the names below come again and
     again, as often as there are groups, each of which stands somewhere above its own.
     """
@@ -103,36 +104,43 @@ def _widened(heads: Sequence[Box], left: int) -> list[Box]:
     return [box for row in rows for box in row]
 
 
-def _lengthened(labels: Sequence[Box], figures: Collection[int]) -> list[Box]:
-    """Names of rows, each down to the last row of figures above the next text in its column or left of it."""
-    rows = sorted(figures)
+def _lengthen_labels(labels: Sequence[Box], figure_rows: Collection[int]) -> list[Box]:
+    """Names of rows, each down to the last row of figures above the next text in its column or left of it; in columns
+    that name more than half of the rows, over those alone that have a name of their own right of it.
+    """
+    rows = sorted(figure_rows)
+    counts = Counter(box.area.left for box in labels if box.area.top in figure_rows)
+    last_columns: dict[int, int] = {}  # of the names of each row
+    for box in labels:
+        last_columns[box.area.top] = max(box.area.left, last_columns.get(box.area.top, 0))
     boxes: list[Box] = []
-    ends: dict[int, int] = {}  # of each column, the row of the next text in it or left of it
+    next_rows: dict[int, int] = {}  # of each column, the row of its text that stands next below
     for box in sorted(labels, key=lambda box: box.area[:2], reverse=True):
         area = box.area
-        end = min((row for column, row in ends.items() if column <= area.left), default=rows[-1] + 1)
-        last = rows[bisect_left(rows, end) - 1]
-        goes_on = area.top in figures and last > area.bottom and kind_of(box.text) is not Kind.MARK
+        end = min((row for column, row in next_rows.items() if column <= area.left), default=rows[-1] + 1)
+        below = rows[bisect_right(rows, area.bottom) : bisect_left(rows, end)]
+        if counts[area.left] > _MOST * len(rows):
+            unnamed = (place for place, row in enumerate(below) if last_columns.get(row, -1) <= area.left)
+            below = below[: next(unnamed, None)]
+        goes_on = below and area.top in figure_rows and kind_of(box.text) is not Kind.MARK
         # of several columns it keeps the first, beside the names of its rows
-        boxes.append(replace(box, area=area._replace(bottom=last, right=area.left)) if goes_on else box)
-        ends[area.left] = area.top
+        boxes.append(replace(box, area=area._replace(bottom=below[-1], right=area.left)) if goes_on else box)
+        next_rows[area.left] = area.top
     return boxes
 
 
-def _grouped(block: Block) -> Block:
+def _with_group_column(block: Block) -> Block:
     """The table with one more column at its left, of the names of groups that stand in rows of their own."""
-    bodies = block.rows[block.header_row_count :]
-    alone = {index for index, row in enumerate(bodies) if len(_texts(row.cells)) == 1}
-    if not any(index + 1 not in alone for index in alone if index + 1 < len(bodies)):
+    headers, body = block.rows[: block.header_row_count], block.rows[block.header_row_count :]
+    names = [texts[0] if len(texts := _distinct(row.cells)) == 1 and _is_word(texts[0]) else "" for row in body]
+    if not any(name and not below for name, below in pairwise(names)):
         return block
-    rows = [replace(row, cells=("", *row.cells)) for row in block.rows[: block.header_row_count]]
+    rows = [replace(row, cells=("", *row.cells)) for row in headers]
     group = ""
-    for index, row in enumerate(bodies):
-        if index in alone:
-            group = next(filter(None, row.cells))
-        elif any(_TOTAL.fullmatch(plain(cell)) for cell in row.cells[:1]):
-            group = ""
-        rows.append(replace(row, cells=("" if index in alone else group, *row.cells)))
+    for row, name in zip(body, names, strict=True):
+        if name or _TOTAL.fullmatch(plain(row.cells[0])):
+            group = name
+        rows.append(replace(row, cells=("" if name else group, *row.cells)))
     return replace(block, rows=tuple(rows))
 
 
@@ -142,13 +150,13 @@ def figure_tables(blocks: Sequence[Block], cells: SheetCells) -> list[FigureTabl
     if not nameless:
         return []
     spans = {(area.top, area.left): area for area in cells.merges}
-    named: list[FigureTable] = []
+    candidates: list[FigureTable] = []
     above = -1
     for rows in _groups(cells.texts):
-        table = _named(rows, cells.texts, spans, above)
+        table = _table_of(rows, cells.texts, spans, above)
         above = rows[-1]
-        named.extend([] if table is None else [table])
-    tables = [table for table in named if any(map(table.meets, nameless))]
+        candidates.extend([] if table is None else [table])
+    tables = [table for table in candidates if any(map(table.meets, nameless))]
     while parted := [block for block in blocks if _is_parted(block, tables)]:
         tables = [table for table in tables if not any(map(table.meets, parted))]
     return tables
@@ -164,7 +172,7 @@ def _is_parted(block: Block, tables: Iterable[FigureTable]) -> bool:
         return True
     first = min((table.area.top for table in within), default=area.bottom)
     for row in block.rows:
-        place, texts = parse_area(row.cell_range), _texts(row.cells)
+        place, texts = parse_area(row.cell_range), _distinct(row.cells)
         is_below = place is not None and place.top > first and not any(table.area.meets(place) for table in within)
         if is_below and (len(texts) > 1 or any(map(is_number, texts))):
             return True
@@ -180,14 +188,14 @@ def _lacks_names(block: Block) -> bool:
     kinds = [kind_of(cell) for cells in rows for cell in cells]
     if kinds.count(Kind.NUMBER) < max(_LEAST_FIGURES, _MOST * len(kinds)):
         return False
-    named = sum(any(map(_is_word, cells)) or any(map(_is_dated, cells[:1])) for cells in rows)
-    if not block.header_row_count or named < _NAMED * len(rows):
+    row_names = sum(any(map(_is_word, cells)) or any(map(_is_dated, cells[:1])) for cells in rows)
+    if not block.header_row_count or row_names < _NAMED * len(rows):
         return True
     heads = [row.cells for row in block.rows[: block.header_row_count]]
     columns = zip(*(row.cells for row in block.rows[block.header_row_count :][:_LOOKED_AT_ROWS]), strict=True)
     figures = [place for place, texts in enumerate(columns) if _are_figures([*filter(None, texts)], len(rows))]
-    named = sum(any(cells[place] for cells in heads) for place in figures)
-    return named < _NAMED * len(figures)
+    column_names = sum(any(cells[place] for cells in heads) for place in figures)
+    return column_names < _NAMED * len(figures)
 
 
 def _is_word(text: str) -> bool:
@@ -200,31 +208,26 @@ def _is_dated(text: str) -> bool:
 
 def _groups(texts: Texts) -> Iterator[list[int]]:
     """Rows of figures that stand in the same columns, with few empty rows and names of groups of rows between."""
-    rows: list[int] = []
-    columns: set[int] = set()
-    between = 0  # rows since the last one of figures that hold names of groups
-    for row, shown in texts.items():
-        numbers = {column for column, text in shown.items() if kind_of(text) in _FIGURES}
-        if not _holds_figures(list(shown.values())):
-            between += 1
-            if sum(column in columns for column in shown) > 1:  # names of columns
-                rows = yield from _ended(rows)
+    groups: list[list[int]] = [[]]
+    columns: set[int] = set()  # of figures, of the last group
+    name_rows = 0  # since its last row
+    for row, row_texts in texts.items():
+        if not _holds_figures(list(row_texts.values())):
+            name_rows += 1
+            if sum(column in columns for column in row_texts) > 1:  # names of columns
+                groups.append([])
                 columns = set()
             continue
-        near = bool(rows) and row - rows[-1] - 1 - between <= _EMPTY_ROWS
-        if not near or len(numbers & columns) < _MOST * len(numbers):
-            rows = yield from _ended(rows)
+        numbers = {column for column, text in row_texts.items() if kind_of(text) in _FIGURES}
+        rows = groups[-1]
+        is_far = bool(rows) and row - rows[-1] - 1 - name_rows > _EMPTY_ROWS
+        if is_far or (rows and len(numbers & columns) < _MOST * len(numbers)):
+            groups.append([])
             columns = set()
-        rows.append(row)
+        groups[-1].append(row)
         columns |= numbers
-        between = 0
-    yield from _ended(rows)
-
-
-def _ended(rows: list[int]) -> Generator[list[int], None, list[int]]:
-    if len(rows) >= _LEAST_ROWS:
-        yield rows
-    return []
+        name_rows = 0
+    return (rows for rows in groups if len(rows) >= _LEAST_ROWS)
 
 
 def _holds_figures(texts: Sequence[str]) -> bool:
@@ -237,7 +240,9 @@ def _holds_figures(texts: Sequence[str]) -> bool:
     return len(numbers) > 1 and len(numbers) + marks >= _SHARE * len(texts) and not is_names
 
 
-def _named(rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Area], above: int) -> FigureTable | None:
+def _table_of(
+    rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Area], above: int
+) -> FigureTable | None:
     """The table that rows of figures make with the names of their rows, left of them, and of their columns, in the rows
     below `above`; None where most rows or columns have none.
     """
@@ -245,14 +250,14 @@ def _named(rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Ar
     for row in rows:
         for column, text in texts[row].items():
             columns.setdefault(column, []).append(text)
-    figures = sorted(column for column, shown in columns.items() if _are_figures(shown, len(rows)))
+    figures = sorted(column for column, column_texts in columns.items() if _are_figures(column_texts, len(rows)))
     label = _last_label(columns, figures, len(rows))
     if label is None:
         return None
     left, right = _reach(sorted(columns), label)
     figures = [column for column in figures if label < column <= right]
-    begun = next((place for place, row in enumerate(rows) if _has_name(texts[row], left, label)), len(rows))
-    if len(figures) < 2 or begun > (1 - _NAMED) * len(rows):
+    first_named = next((place for place, row in enumerate(rows) if _has_name(texts[row], left, label)), len(rows))
+    if len(figures) < 2 or first_named > (1 - _NAMED) * len(rows):
         return None
     names = _names_above(rows[0], Area(above + 1, left, rows[-1], right), figures, texts, spans)
     if names is None:
@@ -260,21 +265,21 @@ def _named(rows: Sequence[int], texts: Texts, spans: Mapping[tuple[int, int], Ar
     return FigureTable(Area(names[0], left, rows[-1], right), names[1], figures[0])
 
 
-def _has_name(shown: Mapping[int, str], left: int, right: int) -> bool:
-    return any(left <= column <= right and (_is_word(text) or _is_dated(text)) for column, text in shown.items())
+def _has_name(row_texts: Mapping[int, str], left: int, right: int) -> bool:
+    return any(left <= column <= right and (_is_word(text) or _is_dated(text)) for column, text in row_texts.items())
 
 
-def _are_figures(shown: Sequence[str], count: int) -> bool:
-    figures = sum(kind_of(text) in _FIGURES for text in shown)
-    return len(shown) >= _SOME * count and figures >= _NAMED * len(shown)
+def _are_figures(texts: Sequence[str], count: int) -> bool:
+    figures = sum(kind_of(text) in _FIGURES for text in texts)
+    return len(texts) >= _SOME * count and figures >= _NAMED * len(texts)
 
 
 def _last_label(columns: Mapping[int, Sequence[str]], figures: Sequence[int], count: int) -> int | None:
     """The last of the columns at the left that name rows: of words, behind few codes; or one of years."""
     words = [
         column
-        for column, shown in columns.items()
-        if len(shown) >= _FEW * count and sum(map(_is_word, shown)) >= _MOST * len(shown)
+        for column, texts in columns.items()
+        if len(texts) >= _FEW * count and sum(map(_is_word, texts)) >= _MOST * len(texts)
     ]
     labels = [column for column in words if sum(figure < column for figure in figures) <= _CODES]
     if labels:
@@ -303,30 +308,30 @@ def _names_above(
 ) -> tuple[int, int] | None:
     """The first and the last of the rows above `first` that name columns of figures; None where most have no name."""
     covered: set[int] = set()
-    named: list[int] = []
+    name_rows: list[int] = []
     empty = 0
     for row in range(first - 1, max(area.top, first - _HEADER_ROWS - _EMPTY_ROWS) - 1, -1):
-        is_enough = len(covered) >= _NAMED * len(figures)
-        shown = {column: text for column, text in texts.get(row, {}).items() if area.left <= column <= area.right}
-        boxes = [(spans.get((row, column), Area(row, column, row, column)), text) for column, text in shown.items()]
+        has_most = len(covered) >= _NAMED * len(figures)
+        row_texts = {column: text for column, text in texts.get(row, {}).items() if area.left <= column <= area.right}
+        boxes = [(spans.get((row, column), Area(row, column, row, column)), text) for column, text in row_texts.items()]
         over = [(box, text) for box, text in boxes if figures[0] <= box.right and box.left <= figures[-1]]
         if not over:
             empty += 1
-            if empty > (_EMPTY_HEADER_ROWS if is_enough else _EMPTY_ROWS):
+            if empty > (_EMPTY_HEADER_ROWS if has_most else _EMPTY_ROWS):
                 break
             continue
-        if _holds_figures(list(shown.values())):
+        if _holds_figures(list(row_texts.values())):
             break
         columns = {column for column in figures if any(box.left <= column <= box.right for box, _ in over)}
-        if not _are_names(over, columns, figures, is_above=is_enough):
-            if is_enough:
+        if not _are_names(over, columns, figures, is_above=has_most):
+            if has_most:
                 break
             continue
         if not all(is_unit(text) or is_unit(f"({text})") for _, text in over):
             covered |= columns
-        named.append(row)
+        name_rows.append(row)
         empty = 0
-    return (named[-1], named[0]) if len(covered) >= _NAMED * len(figures) else None
+    return (name_rows[-1], name_rows[0]) if len(covered) >= _NAMED * len(figures) else None
 
 
 def _are_names(

@@ -127,7 +127,7 @@ def _layout(cells: SheetCells) -> list[Block]:
             if row <= tables[number].names and room and room.rectangular and len(room.texts) == 1:
                 box = replace(box, area=room.area._replace(top=row))  # names of groups of columns in drawn cells
             boxes[number].append(box)
-    figures = (table.block(held) for table, held in zip(tables, boxes, strict=True))
+    figures = (table.block(table_boxes) for table, table_boxes in zip(tables, boxes, strict=True))
     return [*_blocks(replace(cells, texts=rest)), *(block for block in figures if block is not None)]
 
 
