@@ -80,10 +80,20 @@ def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
     return frozenset(filter(None, (block.header for block in blocks)))
 
 
-def body_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
-    """The rows of the tables of a page that name no columns, of tables with at most one that does."""
-    tables = (block for block in blocks if block.kind == _TABLE and block.header_row_count <= 1)
-    return frozenset(line for block in tables for line in block.lines if line != block.header)
+def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
+    """The rows below the names of the columns, of tables with at most one row of these, each with the names: none where
+    the table has none. Rows that tables with different names have are left out.
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    differing: set[str] = set()
+    for block in blocks:
+        if block.kind != _TABLE or block.header_row_count > 1:
+            continue
+        columns = tuple(map(str.strip, CELL_END.split(block.header))) if block.header else ()
+        for line in block.lines:
+            if line != block.header and names.setdefault(line, columns) != columns:
+                differing.add(line)
+    return {line: columns for line, columns in names.items() if line not in differing}
 
 
 def standing_together(

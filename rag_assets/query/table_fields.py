@@ -97,7 +97,7 @@ def fields_named(
     meant_definitions = [definition for definition in definitions if not meant_names.isdisjoint(definition.names)]
     if len(meant_definitions) != 1 or _names_others(spaced_text, definitions, meant_definitions[0], meant_names):
         return None
-    names = (*place, *meant_definitions[0].names, sheets.get(meant_definitions[0].page_number, ""))
+    names = (*place, *sorted(meant_definitions[0].names), sheets.get(meant_definitions[0].page_number, ""))
     table = TableOfPage.of(meant_definitions[0].block, names)
     if table is None:
         return None
@@ -139,7 +139,7 @@ def _names_others(
 ) -> bool:
     """Whether a question names another table beside the one that it names `by` these names."""
     text = spaced_text
-    for name in by:
+    for name in sorted(by, key=lambda name: (-len(name), name)):
         text = text.replace(name, " ")
     other_names = {
         name
@@ -163,7 +163,7 @@ def _all_fields(folded_text: str, table: TableOfPage, name: str, are_whole: bool
     before, _, behind = folded_text.rpartition(name)
     behind = behind.removeprefix("ー")
     rest = behind if _ASKED.search(behind) else before + behind
-    words = set(_WORDS.findall(fold_name(" ".join(table.names)))) | _COMMON
+    words = {word for name in table.names for word in _WORDS.findall(fold_name(name))} | _COMMON
     asked_keys = [key for key in table.keys if key and re.search(f"{re.escape(key)}{_ASKED_TOO.pattern}", rest)]
     plain = OF_TABLE.sub(" ", rest)
     for key in sorted([*asked_keys, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):

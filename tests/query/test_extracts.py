@@ -1260,6 +1260,23 @@ def test_labels_below_labels_are_no_row_below_a_header(above: str, row: str, *, 
     assert all(header for header, _ in found.cells) is is_headed
 
 
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ("6 | メール | I/O | 1-100 |", {"項番": "6", "項目": "メール", "I/O": "I/O", "桁数": "1-100"}),
+        ("メール | 電子メール", {"項番": "メール", "項目": "電子メール"}),
+        ("| パスワード | | 3-10", {"項目": "パスワード", "桁数": "3-10"}),
+        ("7 | 氏名 | I | 50 | | | 全角", {"項番": "7", "項目": "氏名", "I/O": "I", "桁数": "50", "": "全角"}),
+    ],
+)
+def test_a_row_that_is_known_to_be_of_a_table_has_the_names_of_its_columns(row: str, cells: dict[str, str]) -> None:
+    names = ("項番", "項目", "I/O", "桁数", "備考")
+    for above in ("", f"{' | '.join(names)}\n"):
+        found = next(each for each in statements(above + row, body={row: names}) if each.text == row)
+        assert {name: value for name, value in found.cells if value} == cells
+    assert all(not name for name, _ in statements(row, body={row: ()})[0].cells)
+
+
 def test_equal_rows_of_two_groups_are_told_apart() -> None:
     rows = "300g | 300st | ¥2,070\n500g | 500st | ¥3,070"
     prices = f"名前 | 略称 | 価格\nグラスフェッド |\n{rows}\nグレインフェッド |\n{rows}"

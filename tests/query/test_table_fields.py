@@ -83,6 +83,17 @@ def test_fields_are_said_by_their_names_and_by_what_is_asked_too() -> None:
     assert selection.rows[0] == (("論理名", "ユーザーID"), ("物理名", "user_id"), ("型", "int"))
 
 
+def test_what_a_table_is_called_too_is_no_condition() -> None:
+    """Each name is read by itself, whatever stands beside it in the order of names."""
+    for names in (("users", "名簿"), ("名簿", "users"), ("名簿", "会員", "users")):
+        above = [table(2, [[f"名称{number}", name] for number, name in enumerate(names)], headers=0)]
+        found = fields(
+            "usersテーブル（論理名：名簿）には、どんな項目がありますか", [*above, table(2, [HEADER, *USERS])]
+        )
+        assert found is not None
+        assert [row[2] for row in found[1].cells] == ["user_id", "name", "dept_id", "total"]
+
+
 def test_a_name_that_two_tables_have_names_none() -> None:
     again = [*BLOCKS, table(4, [["物理名称", "users"]], headers=0), table(4, [HEADER, *ORDERS])]
     assert fields("usersテーブルの項目を教えて", again) is None

@@ -13,10 +13,11 @@ What stays out: which of them answers a question (`rag_assets.query.ask.extracts
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, pairwise, zip_longest
+from types import MappingProxyType
 
 from rag_assets.text.folding import content_words
 from rag_assets.text.language import cut
@@ -152,7 +153,9 @@ class Statement:
     is_whole: bool = False
 
 
-def statements(text: str, headers: Set[str] = frozenset(), body: Set[str] = frozenset()) -> list[Statement]:
+def statements(
+    text: str, headers: Set[str] = frozenset(), body: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> list[Statement]:
     """The statements of a passage in its order, each once; those too long to be said are left out.
 
     Where all of it could be headings, these are what it states.
@@ -160,7 +163,7 @@ def statements(text: str, headers: Set[str] = frozenset(), body: Set[str] = froz
     Args:
         text: Of the passage.
         headers: Rows that are known to name the columns of a table, as lines of the passage.
-        body: Rows that are known to name none; of others rules tell.
+        body: Rows that are known to name none, with the names of their columns; of others rules tell.
     """
     distinct: dict[tuple[str, str], Statement] = {}
     for statement in _StatementReader(headers, body).read(text):
@@ -224,8 +227,8 @@ def together(line: str) -> str:
 class _StatementReader:
     """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
 
-    headers: Set[str] = frozenset()
-    body: Set[str] = frozenset()
+    headers: Set[str]
+    body: Mapping[str, tuple[str, ...]]
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
     group: str = ""  # the last cell that stood alone in its row, above others of the table
@@ -358,11 +361,15 @@ class _StatementReader:
             self.above = ()
             yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
+        columns = self.body.get(line)
         is_headed = _heads(self.header, values, lacks_remarks=not self.is_full)
+        if columns and not is_headed:
+            self.header, self.widest = (*columns, *[""] * (len(values) - len(columns))), len(values)
+            is_headed = not _is_of_form(self.header, values)
         self.is_full = self.is_full or (is_headed and len(values) == len(self.header))
         values += [""] * (len(self.header) - len(values)) if is_headed else []
         cells = list(zip(self.header, values, strict=True)) if is_headed else [("", value) for value in values]
-        is_known, is_guessed = line in self.headers, line not in self.body
+        is_known, is_guessed = line in self.headers, columns is None
         is_header = is_known or (is_guessed and all(map(_COLUMN.fullmatch, values)))
         if is_known or len(values) > self.widest:
             header = tuple(values) if is_known else ()
@@ -590,6 +597,11 @@ def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) ->
         lacks_remarks and missing_count == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
     )
     is_row = missing_count == 0 or (missing_count > 0 and (is_numbered or without))
-    pairs = [(a.strip(), b.strip()) for a, b in zip(header, row, strict=False)]
-    labels = sum(all(map(_FORM_LABEL.fullmatch, pair)) for pair in pairs)
-    return is_row and labels < _LEAST_FORM_LABELS and not any(a == b != "" for a, b in pairs)
+    repeats = any(name.strip() == value.strip() != "" for name, value in zip(header, row, strict=False))
+    return is_row and not repeats and not _is_of_form(header, row)
+
+
+def _is_of_form(header: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a row has labels where a header has, as in a form."""
+    pairs = [(name.strip(), value.strip()) for name, value in zip(header, row, strict=False)]
+    return sum(all(map(_FORM_LABEL.fullmatch, pair)) for pair in pairs) >= _LEAST_FORM_LABELS
