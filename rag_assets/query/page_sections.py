@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.statements import CELL_END, ITEM, together
@@ -22,6 +23,7 @@ from rag_assets.text.plain import one_line, squeezed
 _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
+_CELL = " | "
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
@@ -81,19 +83,43 @@ def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
 
 
 def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
-    """The rows below the names of the columns, of tables with at most one row of these, each with the names: none where
-    the table has none. Rows that tables with different names have are left out.
+    """The rows of tables below the names of the columns, each with the names: none where its table has none. Rows that
+    tables with different names have are left out.
+
+    A row that begins with empty cells is also told with what stands above these, as passages have it where cells are
+    merged.
     """
     names: dict[str, tuple[str, ...]] = {}
     differing: set[str] = set()
     for block in blocks:
-        if block.kind != _TABLE or block.header_row_count > 1:
+        if block.kind != _TABLE:
             continue
-        columns = tuple(map(str.strip, CELL_END.split(block.header))) if block.header else ()
-        for line in block.lines:
-            if line != block.header and names.setdefault(line, columns) != columns:
-                differing.add(line)
+        header_lines = block.text.splitlines()[: block.header_row_count]
+        columns = _column_names(header_lines)
+        above: list[str] = []
+        for line in filter(None, map(_plain, block.text.splitlines()[len(header_lines) :])):
+            cells = _cells(line)
+            first = next((place for place, cell in enumerate(cells) if cell), 0)
+            above = [*above[:first], *cells[len(above[:first]) :]]
+            for spelling in {line, _plain(_CELL.join(above))}:
+                if spelling != block.header and names.setdefault(spelling, columns) != columns:
+                    differing.add(spelling)
     return {line: columns for line, columns in names.items() if line not in differing}
+
+
+def _column_names(header_lines: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, in one row or over several: the cells of each from top to bottom, with the names of groups over
+    all columns of theirs.
+    """
+    columns: list[list[str]] = []
+    for cells in zip_longest(*map(_cells, header_lines), fillvalue=""):
+        left = columns[-1] if columns else [""] * len(cells)
+        columns.append([cell or (left[row] if any(cells[row + 1 :]) else "") for row, cell in enumerate(cells)])
+    return tuple(" > ".join(dict.fromkeys(filter(None, cells))) for cells in columns)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in CELL_END.split(_plain(line))]
 
 
 def standing_together(

@@ -105,8 +105,19 @@ def test_rows_that_name_no_columns_are_told_with_the_names_of_theirs() -> None:
     names_in_two_rows = PageBlock("table", (), "売上 | | 利益\n予算 | 実績 | 予算\n1 | 2 | 3", header_row_count=2)
     blocks = (*_PAGE, form, names_in_two_rows)
     assert header_rows(blocks) == {"colour | status"}
-    names = {"red | late": ("colour", "status"), "件名 | ご請求のお知らせ": (), "送信先 | To": ()}
-    assert body_rows(blocks) == names  # not of a row that both tables have
+    assert body_rows(blocks) == {  # not of a row that both tables have
+        "red | late": ("colour", "status"),
+        "件名 | ご請求のお知らせ": (),
+        "送信先 | To": (),
+        "1 | 2 | 3": ("売上 > 予算", "売上 > 実績", "利益 > 予算"),
+    }
+
+
+def test_what_stands_over_merged_cells_is_told_with_each_row() -> None:
+    rows = ["区分 | 項目 | 値 |", "基本 | 名前 | a", " | 型 | b", " |  | c", "詳細 |  | d"]
+    names = body_rows([PageBlock("table", (), "\n".join(rows), header_row_count=1)])
+    assert set(names) >= {"基本 | 型 | b", "基本 | 型 | c", "| 型 | b", "詳細 | | d"}
+    assert set(names.values()) == {("区分", "項目", "値", "")}
 
 
 _ROWS = {
