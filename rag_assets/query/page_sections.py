@@ -18,13 +18,14 @@ from typing import Any, TypeAlias
 from rag_assets.query.ask.statements import CELL_END, ITEM, together
 from rag_assets.query.ask.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
-from rag_assets.text.plain import one_line, squeezed
+from rag_assets.text.plain import is_total, one_line, squeezed
 
 _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
 _CELL = " | "
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
+_MOST_MERGED = 8  # columns at the left of a table
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
 _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
@@ -61,10 +62,54 @@ class PageBlock:
         """Its lines as statements have them, without empty ones."""
         return tuple(filter(None, map(_plain, self.text.splitlines())))
 
-    @property
+    @cached_property
     def header(self) -> str:
         """The row that names the columns; empty where none does, or several do."""
-        return _plain(self.text.partition("\n")[0]) if self.header_row_count == 1 else ""
+        return next(iter(self._header_lines), "") if self.header_row_count == 1 else ""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of a table, in one row or over several: the cells of each from top to bottom, with the
+        names of groups over all columns of theirs.
+        """
+        columns: list[list[str]] = []
+        for cells in zip_longest(*map(_cells, self._header_lines), fillvalue=""):
+            left = columns[-1] if columns else [""] * len(cells)
+            columns.append(
+                [
+                    left[row] if not any(cells[: row + 1]) and any(cells[row + 1 :]) else cell
+                    for row, cell in enumerate(cells)
+                ]
+            )
+        names = tuple(" > ".join(dict.fromkeys(filter(None, cells))) for cells in columns)
+        return names if any(names) else ()
+
+    @cached_property
+    def body_lines(self) -> tuple[str, ...]:
+        """The rows of a table below the names of the columns, less those that repeat the names.
+
+        A row that begins with empty cells comes also with what stands above the first of these, as passages have it
+        where cells are merged; a total stands above none.
+        """
+        header_lines = set(self._header_lines)
+        lines: list[str] = []
+        above: list[str] = []
+        for line in self.lines:
+            if line in header_lines:
+                continue
+            cells = _cells(line)
+            lines.append(line)
+            filled = next((place for place, cell in enumerate(cells) if cell), 0)
+            if not any(map(is_total, above[:filled])):
+                for place in range(min(filled, len(above), _MOST_MERGED)):
+                    cells[place] = above[place]
+                    lines.append(_plain(_CELL.join(cells)))
+            above = cells
+        return tuple(lines)
+
+    @cached_property
+    def _header_lines(self) -> list[str]:
+        return [_plain(line) for line in self.text.splitlines()[: self.header_row_count]]
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -83,43 +128,20 @@ def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
 
 
 def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
-    """The rows of tables below the names of the columns, each with the names: none where its table has none. Rows that
-    tables with different names have are left out.
-
-    A row that begins with empty cells is also told with what stands above these, as passages have it where cells are
-    merged.
+    """The rows of tables below the names of their columns, each with these names: none where its table has none. Rows
+    of tables that differ in names are left out, and those that name columns elsewhere.
     """
     names: dict[str, tuple[str, ...]] = {}
-    differing: set[str] = set()
+    left_out = set(header_rows(blocks))
     for block in blocks:
-        if block.kind != _TABLE:
-            continue
-        header_lines = block.text.splitlines()[: block.header_row_count]
-        columns = _column_names(header_lines)
-        above: list[str] = []
-        for line in filter(None, map(_plain, block.text.splitlines()[len(header_lines) :])):
-            cells = _cells(line)
-            first = next((place for place, cell in enumerate(cells) if cell), 0)
-            above = [*above[:first], *cells[len(above[:first]) :]]
-            for spelling in {line, _plain(_CELL.join(above))}:
-                if spelling != block.header and names.setdefault(spelling, columns) != columns:
-                    differing.add(spelling)
-    return {line: columns for line, columns in names.items() if line not in differing}
-
-
-def _column_names(header_lines: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, in one row or over several: the cells of each from top to bottom, with the names of groups over
-    all columns of theirs.
-    """
-    columns: list[list[str]] = []
-    for cells in zip_longest(*map(_cells, header_lines), fillvalue=""):
-        left = columns[-1] if columns else [""] * len(cells)
-        columns.append([cell or (left[row] if any(cells[row + 1 :]) else "") for row, cell in enumerate(cells)])
-    return tuple(" > ".join(dict.fromkeys(filter(None, cells))) for cells in columns)
+        for line in block.body_lines if block.kind == _TABLE else ():
+            if names.setdefault(line, block.columns) != block.columns:
+                left_out.add(line)
+    return {line: columns for line, columns in names.items() if line not in left_out}
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in CELL_END.split(_plain(line))]
+    return [cell.strip() for cell in CELL_END.split(line)]
 
 
 def standing_together(

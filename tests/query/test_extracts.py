@@ -1276,6 +1276,15 @@ def test_a_row_that_is_known_to_be_of_a_table_has_the_names_of_its_columns(row: 
     assert all(not name for name, _ in statements(row, body={row: ()})[0].cells)
 
 
+def test_a_short_row_that_is_known_leaves_the_names_to_the_rows_below() -> None:
+    names = ("番号 名", "区分 名", "内容 名")
+    known, unknown = "乙地区 二 | 基本 部", "丙地区 三 | 詳細 部 | 説明 三"
+    for above in ("", f"{' | '.join(names)}\n"):
+        told_of_known, told_of_unknown = statements(f"{above}{known}\n{unknown}", body={known: names})[-2:]
+        assert told_of_known.context == told_of_unknown.context == " ".join(names)
+        assert [name for name, _ in told_of_unknown.cells] == [*names]
+
+
 def test_equal_rows_of_two_groups_are_told_apart() -> None:
     rows = "300g | 300st | ¥2,070\n500g | 500st | ¥3,070"
     prices = f"名前 | 略称 | 価格\nグラスフェッド |\n{rows}\nグレインフェッド |\n{rows}"

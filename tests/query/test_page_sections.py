@@ -114,10 +114,33 @@ def test_rows_that_name_no_columns_are_told_with_the_names_of_theirs() -> None:
 
 
 def test_what_stands_over_merged_cells_is_told_with_each_row() -> None:
-    rows = ["区分 | 項目 | 値 |", "基本 | 名前 | a", " | 型 | b", " |  | c", "詳細 |  | d"]
-    names = body_rows([PageBlock("table", (), "\n".join(rows), header_row_count=1)])
-    assert set(names) >= {"基本 | 型 | b", "基本 | 型 | c", "| 型 | b", "詳細 | | d"}
-    assert set(names.values()) == {("区分", "項目", "値", "")}
+    rows = ["区分 | 項目 | 値", "基本 | 名前 | a", " | 型 | b", " |  | c", "合計 |  | 6", " | 計の外 | d"]
+    assert body_rows([PageBlock("table", (), "\n".join(rows), header_row_count=1)]).keys() == {
+        "基本 | 名前 | a",
+        "| 型 | b",
+        "基本 | 型 | b",
+        "| | c",
+        "基本 | | c",
+        "基本 | 型 | c",
+        "合計 | | 6",
+        "| 計の外 | d",
+    }
+
+
+def test_names_of_columns_in_several_rows_are_one_name_each() -> None:
+    rows = ["A | B |  | ", "x |  |  | ", "p | q | r | s"]
+    block = PageBlock("table", (), "\n".join([*rows, "1 | 2 | 3 | 4", *rows, "5 | 6 | 7 | 8"]), header_row_count=3)
+    assert block.columns == ("A > x > p", "B > q", "B > r", "B > s")
+    assert block.body_lines == ("1 | 2 | 3 | 4", "5 | 6 | 7 | 8")  # without the names that come again
+    for text, count in (("", 1), ("\n\n", 2), ("\n1 | 2", 1), (" | \n1 | 2", 1)):
+        assert PageBlock("table", (), text, count).columns == ()
+
+
+def test_what_names_columns_of_another_table_is_no_row() -> None:
+    below_a_title = PageBlock("table", (), "題 | 名\nNo | 項目", header_row_count=1)
+    assert body_rows([below_a_title, PageBlock("table", (), "No | 項目\n1 | 甲", header_row_count=1)]).keys() == {
+        "1 | 甲"
+    }
 
 
 _ROWS = {

@@ -163,7 +163,8 @@ def statements(
     Args:
         text: Of the passage.
         headers: Rows that are known to name the columns of a table, as lines of the passage.
-        body: Rows that are known to name none, with the names of their columns; of others rules tell.
+        body: Rows that are known to stand below names of columns, with these, which count where rules find none; with
+            nothing where their table has none.
     """
     distinct: dict[tuple[str, str], Statement] = {}
     for statement in _StatementReader(headers, body).read(text):
@@ -364,7 +365,8 @@ class _StatementReader:
         columns = self.body.get(line)
         is_headed = _heads(self.header, values, lacks_remarks=not self.is_full)
         if columns and not is_headed:
-            self.header, self.widest = (*columns, *[""] * (len(values) - len(columns))), len(values)
+            self.header = (*columns, *[""] * (len(values) - len(columns)))
+            self.widest = len(self.header)
             is_headed = not _is_of_form(self.header, values)
         self.is_full = self.is_full or (is_headed and len(values) == len(self.header))
         values += [""] * (len(self.header) - len(values)) if is_headed else []
