@@ -69,18 +69,15 @@ class PageBlock:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of a table, in one row or over several: the cells of each from top to bottom, with the
-        names of groups over all columns of theirs.
+        """Names of the columns of a table: the cells of its first rows from top to bottom, as passages have them.
+
+        The name of a group, which the text has once, is that of all columns up to the next one.
         """
         columns: list[list[str]] = []
         for cells in zip_longest(*map(_cells, self._header_lines), fillvalue=""):
-            left = columns[-1] if columns else [""] * len(cells)
-            columns.append(
-                [
-                    left[row] if not any(cells[: row + 1]) and any(cells[row + 1 :]) else cell
-                    for row, cell in enumerate(cells)
-                ]
-            )
+            top = next((row for row, cell in enumerate(cells) if cell), 0)
+            groups = columns[-1][:top] if columns else cells[:top]
+            columns.append([*groups, *cells[top:]])
         names = tuple(" > ".join(dict.fromkeys(filter(None, cells))) for cells in columns)
         return names if any(names) else ()
 
@@ -138,10 +135,6 @@ def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
             if names.setdefault(line, block.columns) != block.columns:
                 left_out.add(line)
     return {line: columns for line, columns in names.items() if line not in left_out}
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in CELL_END.split(line)]
 
 
 def standing_together(
@@ -251,6 +244,10 @@ def _hold(lines: Sequence[str], said_lines: Sequence[str]) -> bool:
 
 def _plain(line: str) -> str:
     return together(one_line(line))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in CELL_END.split(line)]
 
 
 def _place(sought_lines: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:
