@@ -32,7 +32,7 @@ SHARED_DATA = PROJECT.parent / "shared" / "data"
 
 
 WHOLE_FOLDERS = {"browser", "defs", "vllm"}
-WHOLE_FIXTURES = {"cache_folder", "guarded", "llama_server", "sample_home", "small_llama_server", "workbooks"}
+WHOLE_FIXTURES = {"cache_folder", "guarded", "intact", "llama_server", "sample_home", "small_llama_server", "workbooks"}
 TESTS = Path(__file__).parent
 LONG_TESTS = TESTS / "long_tests.txt"
 LONG_SECONDS = 0.2  # of processor time, of a test and the processes it starts: the 3,100 below it take some 40 s
