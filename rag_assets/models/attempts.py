@@ -111,10 +111,11 @@ class CongestionWindow:
         self._limit = float(most)
         self._threshold = float(most)
         self._running = 0
+        self._is_alone = False
         self._cut_at = -1.0
         self._paused_until = 0.0
         self._pause: asyncio.TimerHandle | None = None
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], bool]] = deque()
 
     @property
     def limit(self) -> int:
@@ -122,9 +123,9 @@ class CongestionWindow:
         return max(1, int(self._limit))
 
     @asynccontextmanager
-    async def attempt(self) -> AsyncIterator[None]:
-        """Wait for a place, in order of arrival, and hold it."""
-        await self._enter()
+    async def attempt(self, *, alone: bool = False) -> AsyncIterator[None]:
+        """Wait for a place, in order of arrival, and hold it; `alone`: with no other attempt beside it."""
+        await self._enter(alone)
         try:
             yield
         finally:
@@ -161,31 +162,38 @@ class CongestionWindow:
         self._pause = None
         self._admit()
 
-    async def _enter(self) -> None:
-        if not self._waiting and self._has_place():
-            self._running += 1
+    async def _enter(self, alone: bool) -> None:
+        if not self._waiting and self._has_place(alone):
+            self._take(alone)
             return
         place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        self._waiting.append((place, alone))
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self._leave()
+            else:
+                self._admit()
             raise
 
     def _leave(self) -> None:
         self._running -= 1
+        self._is_alone = False
         self._admit()
 
-    def _has_place(self) -> bool:
-        return self._running < self.limit and self._pause is None
+    def _take(self, alone: bool) -> None:
+        self._running += 1
+        self._is_alone = alone
+
+    def _has_place(self, alone: bool) -> bool:
+        return self._pause is None and self._running < (1 if alone or self._is_alone else self.limit)
 
     def _admit(self) -> None:
-        while self._waiting and self._has_place():
-            place = self._waiting.popleft()
-            if not place.done():
-                self._running += 1
+        while self._waiting and (self._waiting[0][0].done() or self._has_place(self._waiting[0][1])):
+            place, alone = self._waiting.popleft()
+            if not place.done():  # else it was cancelled
+                self._take(alone)
                 place.set_result(None)
 
 
@@ -219,7 +227,8 @@ class Attempts:
     provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
     request. Being told of too many requests is no failure of a request: it costs time, not attempts; nor is finding
     nobody at the address, or a provider that is overloaded when it is out for all. A server whose calls share its
-    context, and that has no room left in it, answers one at a time for a while. After `Pacing.failures` failed attempts
+    context, and that has no room left in it, answers one at a time for a while; a request that found no room is made
+    again alone, and only those attempts count. After `Pacing.failures` failed attempts
     in a row, one at a time probes the provider; when it has been out for longer than `Pacing` allows, it is given up.
     Then no new attempts are made, but those under way may be answered, since they are paid for.
 
@@ -300,9 +309,10 @@ class Attempts:
     async def _try(self, request: Request) -> Completion:
         began_at = time.monotonic()
         failed_attempts = limited_attempts = 0
+        alone = False
         while self._failure is None:
             try:
-                return await self._attempt(request, self._patient_until(began_at))
+                return await self._attempt(request, self._patient_until(began_at), alone)
             except TimeoutError:
                 self._check_patience(began_at, 0.0)
             except CallError as error:
@@ -317,6 +327,8 @@ class Attempts:
                         pass
                     case CallProblem.OVERLOADED if self._answered and self._is_out:
                         pass
+                    case CallProblem.FULL if not alone:
+                        alone = True  # others may have taken the room
                     case _:
                         failed_attempts += 1
                 seconds = time.monotonic() - began_at
@@ -347,7 +359,7 @@ class Attempts:
             reason = f"no answer after {now - began_at:.0f} s, of {self._pacing.deadline:.0f} s at most"
             raise self.give_up(ModelError(f"{self._name}: {reason}: {self._trouble}; {_GO_ON}"))
 
-    async def _attempt(self, request: Request, patient_until: float) -> Completion:
+    async def _attempt(self, request: Request, patient_until: float, alone: bool) -> Completion:
         """Make an attempt.
 
         Raises:
@@ -355,7 +367,7 @@ class Attempts:
             TimeoutError: It could not begin in time.
         """
         deadline = None if math.isinf(patient_until) else patient_until
-        async with asyncio.timeout_at(deadline) as timeout, self._window.attempt():
+        async with asyncio.timeout_at(deadline) as timeout, self._window.attempt(alone=alone):
             tokens = 0
             if self._rate_limit is not None:
                 tokens = _estimate(request) if self._rate_limit.counts_tokens else 0

@@ -240,8 +240,10 @@ def test_calls_that_have_no_room_beside_each_other_are_answered_one_at_a_time() 
             raise CallError(CallProblem.FULL, "status 500: Context size has been exceeded.")
         return await echo(caller, asked)
 
-    found = ask(session(ScriptedCaller(script), concurrency=16), *map(str, range(60)), "too long")
+    caller = ScriptedCaller(script)
+    found = ask(session(caller, concurrency=16, attempts=1), *map(str, range(60)), "too long")
     assert found.pop("too long").outcome is Outcome.FAILED
+    assert caller.attempts_at("too long") <= 2  # beside others, and alone
     assert len(found) == 60
     assert {each.outcome for each in found.values()} == {Outcome.COMPLETED}
 
@@ -490,6 +492,30 @@ def test_after_an_outage_the_window_opens_as_wide_as_before_in_a_few_round_trips
     for _ in range(63):
         window.grow()
     assert window.limit == 64
+
+
+def test_who_wants_to_be_alone_waits_for_all_others_and_who_leaves_the_line_holds_nobody_up() -> None:
+    async def scene() -> list[str]:
+        window = CongestionWindow(4)
+        seen: list[str] = []
+
+        async def run(name: str, alone: bool) -> None:
+            async with window.attempt(alone=alone):
+                seen.append(f"{name} in")
+                await asyncio.sleep(0.01)
+                seen.append(f"{name} out")
+
+        names = [("a", False), ("b", False), ("gone", True), ("c", True), ("d", False), ("e", False)]
+        tasks = [asyncio.create_task(run(*each)) for each in names]
+        await asyncio.sleep(0.001)
+        tasks[2].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return seen
+
+    seen = asyncio.run(scene())
+    assert seen[4:6] == ["c in", "c out"]
+    assert sorted(seen[:4]) == ["a in", "a out", "b in", "b out"]
+    assert seen[6:8] == ["d in", "e in"]
 
 
 def test_fewer_run_at_once_where_the_provider_has_room_for_fewer() -> None:
