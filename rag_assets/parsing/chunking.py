@@ -27,10 +27,13 @@ _LAST_CHARS = 80  # of it, in which it does
 _MOST_LEADING = 3  # questions, or lines that stand as headings, one after the other; more are a list
 _LEAST_ROOM = 0.25  # of a passage, at least, for the beginning of what a heading or question leads to
 _SHORT_CHARS = 30  # of a cell that names something
+_NAME_CELLS = 4  # of a row, at most, in which it may be named
+_ROW_NAME_SHARE = 0.2  # of a passage, at most, for what the row is called
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
+_WORD = re.compile(r"[^\W\d_〇]")
 _LABEL_END = rf"(?:\s?[】）)\]．.:：、]|\s?$|\s(?=[|{CJK}]))"
 _LABEL = rf"(?:\d{{1,3}}(?:[-－．.]\d{{1,3}})?{_LABEL_END}|[】）)\]．.:：])"
 _ASKING = re.compile(rf"^[【（(\[]?(?:問い?|[質設]問|[QＱ]|Question)\s?{_LABEL}", re.IGNORECASE | re.MULTILINE)
@@ -230,24 +233,48 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
 
 
 def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
-    """A row longer than a passage: cell by cell, each with the name of its column."""
+    """A row longer than a passage: cell by cell, each with the name of its column, every passage with what the row is
+    called.
+    """
     unit = replace(unit, header="")
+    cells = _merged_cells(row.cells, columns)
+    names = _row_names(columns, cells)
+    counts = tokenizer.count_tokens(names)
+    name, name_tokens = next(
+        (pair for pair in zip(names, counts, strict=True) if pair[1] <= budget * _ROW_NAME_SHARE), ("", 0)
+    )
     texts: list[str] = []
     tokens = 0
-    for place, cell in _merged_cells(row.cells, columns):
-        prefix = f"{columns[place]}: " if columns and columns[place] else ""
+    for place, cell in cells:
+        prefix = _label(columns, place)
         prefix_tokens = tokenizer.count_tokens([prefix])[0]
-        room = max(budget // 2, budget - prefix_tokens - 1)
+        room = max(budget // 2, budget - name_tokens - prefix_tokens - 1)
         prefix = prefix if prefix_tokens < budget // 2 else prefix[:20]
         for piece in _cut(cell, tokenizer, room):
             text = prefix + piece
             count = tokenizer.count_tokens([text])[0]
             if texts and tokens + count > budget:
                 yield replace(unit, text="\n".join(texts))
-                texts, tokens = [], 0
+                texts, tokens = [name] if name else [], name_tokens
             texts.append(text)
             tokens += count
     yield replace(unit, text="\n".join(texts))
+
+
+def _label(columns: Sequence[str], place: int) -> str:
+    return f"{columns[place]}: " if columns and columns[place] else ""
+
+
+def _row_names(columns: Sequence[str], cells: Sequence[tuple[int, str]]) -> list[str]:
+    """What a row may be called, the longest first: its short leading cells up to one with a word; none where all its
+    cells are such.
+    """
+    leading = list(takewhile(lambda cell: len(cell[1]) <= _SHORT_CHARS, cells[:_NAME_CELLS]))
+    if len(leading) == len(cells):
+        return []
+    lines = [f"{_label(columns, place)}{text}" for place, text in leading]
+    ends = [end for end, (_, text) in enumerate(leading, 1) if _WORD.search(text)]
+    return ["\n".join(lines[:end]) for end in reversed(ends)]
 
 
 def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:

@@ -83,6 +83,26 @@ def test_a_row_that_heads_no_group_is_not_repeated(rows: list[list[str]]) -> Non
     assert len(lines) == len(set(lines)) == len(rows)
 
 
+def test_every_passage_of_a_row_longer_than_one_says_what_the_row_is_called() -> None:
+    columns = ["コード", "名称", *(f"令和{year}年の件数" for year in range(1, 19))]
+    rows = [[f"0{n}", f"第{n}支所", *(str(n * 1000 + year) for year in range(1, 19))] for n in (1, 2)]
+    texts = [chunk.text for chunk in chunks(table([columns, *rows]))]
+    assert len(texts) > 4
+    for n, row in enumerate(rows, 1):
+        own = [text for text in texts if any(f": {value}" in text for value in row[2:])]
+        assert len(own) > 2
+        assert all(f"コード: 0{n}\n名称: 第{n}支所" in text for text in own)
+    assert all(text.count("コード: ") == text.count("名称: ") > 0 for text in texts)
+
+
+def test_what_a_long_row_is_called_is_no_mark_and_no_number() -> None:
+    rows = [["役割", *(f"操作{n}を行う権限" for n in range(12))], ["管理者", *("○×"[n % 2] for n in range(12))]]
+    texts = [chunk.text for chunk in chunks(table(rows), size=80)]
+    assert len(texts) > 1
+    assert [text.splitlines()[0] for text in texts] == ["役割: 管理者"] * len(texts)
+    assert sum(text.count("操作0を行う権限") for text in texts) == 1
+
+
 def test_an_empty_cell_keeps_its_place_below_the_header() -> None:
     [chunk] = chunks(table([["項目名", "型", "説明"], ["顧客名", "", "氏名を漢字で書く"], ["番号", "X(8)", ""]]))
     assert chunk.text.splitlines()[1:] == ["顧客名 |  | 氏名を漢字で書く", "番号 | X(8)"]

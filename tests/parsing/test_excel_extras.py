@@ -241,13 +241,16 @@ def test_lists_to_choose_from_are_notes() -> None:
     workbook = openpyxl.Workbook()
     sheet, lists = workbook["Sheet"], workbook.create_sheet("一覧")
     sheet["A1"] = "値"
-    for row in range(7):
+    sheet["H1"], sheet["I1"], sheet["I2"] = "状況", "区分", "甲"
+    for row in range(14):
         lists.cell(row + 1, 2, f"項目{row}")
     for formula, places in [
         ('"有, 無"', "B2:B9 D4"),
         ("一覧!$B$1:$B$2", "E1"),
-        ("一覧!$B$1:$B$7", "F1"),
+        ("一覧!$B$1:$B$14", "F1"),
         ("INDIRECT(A1)", "G1"),
+        ('"未着手,完了"', "H3:H9"),
+        ('"甲,乙"', "I3:I9"),
     ]:
         validation = DataValidation(type="list", formula1=formula)
         validation.sqref = openpyxl.worksheet.cell_range.MultiCellRange(places)
@@ -256,7 +259,9 @@ def test_lists_to_choose_from_are_notes() -> None:
     assert [(note.cell_range, note.text) for note in notes] == [
         ("B2:D9", "選択肢（B2:B9, D4）: 有, 無"),
         ("E1", "選択肢: 項目0, 項目1"),
-        ("F1", "選択肢: 項目0, 項目1, 項目2, 項目3, 項目4, …（一覧!B1:B7）"),
+        ("F1", f"選択肢: {', '.join(f'項目{row}' for row in range(12))}, …（一覧!B1:B14）"),
+        ("H3:H9", "状況の選択肢: 未着手, 完了"),
+        ("I3:I9", "選択肢: 甲, 乙"),  # a value stands above, not a name
     ]
 
 
@@ -516,6 +521,15 @@ def test_titles_and_series_of_charts_are_read() -> None:
 )
 def test_roles_are_told_from_names_of_sheets(name: str, role: PageRole | None) -> None:
     assert sheet_role(name, ()) is role
+
+
+@pytest.mark.parametrize(("sentences", "role"), [(2, PageRole.CONTENTS), (3, None)])
+def test_a_table_of_contents_that_explains_more_is_content(sentences: int, role: PageRole | None) -> None:
+    blocks = [
+        Block(BlockKind.PARAGRAPH, f"第{n}部は、" + "読む順序と、各部を必ず読むべき人とを述べる。" * 3)
+        for n in range(sentences)
+    ]
+    assert sheet_role("目次", blocks) is role
 
 
 def test_revision_history_is_told_from_its_columns() -> None:

@@ -154,6 +154,44 @@ def test_group_of_rows_is_no_header() -> None:
     assert table.rows[1].cells == ("group",) * 3
 
 
+def test_group_of_rows_right_below_names_that_span_two_rows_is_no_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        rows: list[tuple[object, ...]] = [
+            ("番号", "施設名", "所在地", "緯度"),
+            *((n, f"施設{n}号", f"北町{n}番地", 34.5 + n / 10) for n in range(1, 9)),
+        ]
+        rows[1:1], rows[6:6] = [(None, "都心地域", None, None)], [(None, "北地域", None, None)]
+        write(sheet, rows)
+        for column, letter in enumerate("ABCD", 1):
+            if column != 2:
+                draw_box(sheet, f"{letter}1:{letter}2", rows[0][column - 1])
+        draw_box(sheet, "B1", "施設名")
+        draw_box(sheet, "B2", "都心地域")
+        for row in range(3, 12):
+            for letter in "ABCD":
+                draw_box(sheet, f"{letter}{row}", sheet[f"{letter}{row}"].value)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 1
+    assert table.rows[0].cells == ("番号", "施設名", "所在地", "緯度")
+
+
+def test_table_below_a_narrow_one_it_touches_begins_at_its_own_names() -> None:
+    names = ["ID", "名称", "開店時間", "閉店時間", "営業フラグ"]
+    rows = [
+        ["テーブル論理名", "テーブル物理名"],
+        ["店舗マスタ", "tenpo_m"],
+        names,
+        ["id", "name", "open_at", "close_at", "is_open"],
+    ]
+
+    narrow, wide = blocks_of(
+        lambda sheet: write(sheet, [*rows, ["INT", "VARCHAR", "TIME", "TIME", "TINYINT"]], lined=True)
+    )
+    assert (narrow.cell_range, wide.cell_range, wide.header_row_count) == ("A1:B2", "A3:E5", 1)
+    assert list(wide.rows[0].cells) == names
+
+
 def test_numbered_headings_make_sections() -> None:
     def fill(sheet: Worksheet) -> None:
         use_graph_paper(sheet)

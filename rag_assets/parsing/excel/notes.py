@@ -17,7 +17,11 @@ from rag_assets.text.cells import Area, column_letters, cover, parse_sheet_area
 from rag_assets.text.plain import one_line
 
 _LIST_VALUES = 1_000  # many more than are shown of a list whose values stand in cells
-_SHOWN_CELL_CHOICES = 5  # of a list whose values stand in cells, which are shown in their own place
+_SHOWN_CELL_CHOICES = 12  # of a list whose values stand in cells, which are shown in their own place
+_SHOWN_NAMES = 3  # of columns that have the same list
+_NAMES_JOINT = "、"
+_ROWS_ABOVE = 3  # in which a column's name is looked for
+_NAME_CHARS = 30
 _SHOWN_RANGES = 20
 _NOBODY = {
     *("作成者", "ユーザー", "ユーザ", "windows ユーザー", "windows ユーザ", "microsoft office ユーザー", "管理者"),
@@ -124,7 +128,7 @@ class ListReader:
 
 
 def choice_blocks(cells: SheetCells, sheet: str, lists: ListReader) -> list[Block]:
-    """A note for each list that cells choose their value from: `選択肢: 有, 無`.
+    """A note for each list that cells choose their value from, with the name of their column: `状況の選択肢: 有, 無`.
 
     Of a long list whose values stand in cells the first ones are shown, and where the others stand.
     """
@@ -137,16 +141,31 @@ def choice_blocks(cells: SheetCells, sheet: str, lists: ListReader) -> list[Bloc
         choices = tuple(dict.fromkeys(text for value in values if (text := one_line(value))))
         if choices:
             by_choices.setdefault((choices, place), []).extend(areas)
-    return [_choice_block(values, place, sorted(set(areas))) for (values, place), areas in by_choices.items()]
+    return [
+        _choice_block(values, place, sorted(set(areas)), cells.texts) for (values, place), areas in by_choices.items()
+    ]
 
 
-def _choice_block(values: tuple[str, ...], place: str, areas: list[Area]) -> Block:
+def _choice_block(values: tuple[str, ...], place: str, areas: list[Area], texts: Texts) -> Block:
+    names = dict.fromkeys(filter(None, (_column_name(area, values, texts) for area in areas)))
+    name = f"{_NAMES_JOINT.join(names)}の" if len(names) in range(1, _SHOWN_NAMES + 1) else ""
     text = ", ".join(values[:_SHOWN_CELL_CHOICES] if place else values)
     if place and len(values) > _SHOWN_CELL_CHOICES:
         text += f", …（{place}）"
     labels = [area.label for area in areas]
     places = f"（{_join(labels)}）" if len(labels) > 1 else ""
-    return Block(BlockKind.NOTE, f"選択肢{places}: {text}", cell_range=cover(labels))
+    return Block(BlockKind.NOTE, f"{name}選択肢{places}: {text}", cell_range=cover(labels))
+
+
+def _column_name(area: Area, values: Sequence[str], texts: Texts) -> str:
+    """What stands above cells of a column, or in the first of them, and is none of their values; nothing for one cell,
+    above which another value may stand.
+    """
+    if area.bottom == area.top:
+        return ""
+    column = (one_line(texts.get(row, {}).get(area.left, "")) for row in range(area.top, area.top - _ROWS_ABOVE, -1))
+    name = next(filter(None, column), "")
+    return name if len(name) <= _NAME_CHARS and name not in values else ""
 
 
 def hidden_blocks(cells: SheetCells) -> list[Block]:

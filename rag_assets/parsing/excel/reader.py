@@ -57,6 +57,8 @@ _REVISION_COLUMNS = (
     re.compile(r"(変更|改訂|改定|更新|修正)?(内容|箇所|区分|理由).*|description|changes?|summary"),
 )
 _LONG_BLOCKS = 40
+_LONG_TEXT_CHARS = 50
+_LEAST_LONG_TEXTS = 3  # of a sheet that explains something, whatever its name
 
 Sheet = tuple[Sequence[Block], Sequence[ParseError]]
 """Blocks of a sheet, and what had to be left out of it."""
@@ -193,7 +195,8 @@ def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
     """What a sheet is for, told from its name, or from the title and the columns on it; None where it is content.
 
     Covers, revision histories and tables of contents repeat names and dates of all documents of a project. They are
-    kept and searched; the mark lets a search or an extraction of facts leave them out.
+    kept and searched; the mark lets a search or an extraction of facts leave them out. A cover or table of contents
+    that explains more, in several long texts, is content.
 
     Args:
         name: Name of the sheet.
@@ -201,13 +204,21 @@ def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
     """
     role = _role_by_name(name)
     if role is not None:
-        return role
+        explains = role is not PageRole.REVISION_HISTORY and _count_long_texts(blocks) >= _LEAST_LONG_TEXTS
+        return None if explains else role
     if len(blocks) > _LONG_BLOCKS:
         return None
     title = next((block.text for block in blocks if block.kind in {BlockKind.HEADING, BlockKind.PARAGRAPH}), "")
     if _role_by_name(title) is PageRole.REVISION_HISTORY and any(_lists_revisions(block) for block in blocks):
         return PageRole.REVISION_HISTORY
     return None
+
+
+def _count_long_texts(blocks: Sequence[Block]) -> int:
+    """Texts of a length that names, dates and entries of contents do not have, each once."""
+    texts = {text for block in blocks for row in block.rows for text in row.cells}
+    texts.update(block.text for block in blocks if not block.rows)
+    return sum(len(text) >= _LONG_TEXT_CHARS for text in texts)
 
 
 def _role_by_name(text: str) -> PageRole | None:

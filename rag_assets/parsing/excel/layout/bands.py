@@ -9,6 +9,8 @@ from rag_assets.parsing.names import is_attribute, is_name, is_number, is_series
 from rag_assets.text.cells import Area
 from rag_assets.text.plain import one_line
 
+_WIDER, _LEAST_MORE = 2, 3  # times and texts by which a row has more columns than those above it
+_ROWS_LIKEWISE = 2  # below it
 _TITLE_CHARS = 40
 _LOOKED_AT_ROWS = 100
 _HALF, _MOST = 0.5, 0.6
@@ -140,8 +142,8 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
     texts, below = band.texts, bands[index + 1 : index + 1 + _LOOKED_AT_ROWS]
     if len(texts) < 2 or len(set(texts)) < len(texts) or len(texts) * 5 < len(below[0].texts) * 4:
         return False
-    if not all(map(is_name, texts)):
-        return False
+    if (is_wider := _is_much_wider(band, part, below)) or not all(map(is_name, texts)):
+        return is_wider
     above = part[-_LOOKED_AT_ROWS:]
     names = next((row for row in part if len(row.texts) > 1), None)
     if names is None or names is next(row for row in reversed(part) if len(row.texts) > 1):
@@ -160,6 +162,21 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
         return False
     plain = not any(box.fill or box.bold for row in (*above, band, below[0]) for box in row.boxes)
     return plain and _has_other_columns(band, above, below)
+
+
+def _is_much_wider(band: Band, part: Sequence[Band], below: Sequence[Band]) -> bool:
+    """Whether a row of names has far more columns than any above it, as the rows below it do, while those above stand
+    left of them, as in a title block above a table.
+    """
+    count, most = len(band.texts), max(len(row.texts) for row in part)
+    if any(map(is_number, band.texts)) or sum(map(is_name, band.texts)) < count * _MOST:
+        return False
+    if most < _WIDER or count < max(_WIDER * most, most + _LEAST_MORE):
+        return False
+    left = band.text_boxes[most].area.left
+    if any(box.area.right >= left for row in part for box in row.text_boxes):
+        return False
+    return all(len(row.texts) >= count * _HALF for row in below[:_ROWS_LIKEWISE])
 
 
 def _spans(band: Band) -> set[tuple[int, int]]:

@@ -165,9 +165,21 @@ def _count_header_rows(bands: list[Band]) -> int:
     bottom = max((box.area.bottom for box in bands[place].boxes if box.text), default=bands[place].bottom)
     spanned_count = sum(band.top <= bottom for band in bands)
     count = spanned_count if spanned_count < min(len(bands), _MAXIMUM_HEADER_ROWS) else place + 1
+    while count > place + 1 and _heads_rows(bands, count - 1):
+        count -= 1
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
+
+
+def _heads_rows(bands: Sequence[Band], place: int) -> bool:
+    """Whether a row holds nothing but one name of a group of rows, as others at the same place below do."""
+
+    def lone(band: Band) -> int | None:
+        return band.text_boxes[0].area.left if len(set(band.texts)) == 1 and is_name(band.texts[0]) else None
+
+    left = lone(bands[place])
+    return left is not None and left in map(lone, bands[place + 1 :])
 
 
 def _without_count(bands: list[Band]) -> list[Band]:
