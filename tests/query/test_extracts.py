@@ -380,6 +380,44 @@ def test_other_notations_and_values_without_figures_answer(question: str, text: 
     assert extracts([Ask(question)], [source(text)])[1]
 
 
+def test_the_row_whose_cell_is_named_without_its_number_comes_before_its_table() -> None:
+    rows = [
+        "業種 | 定義",
+        "①製造業 | 従業員の数が300人以下",
+        "②卸売業 | 従業員の数が100人以下",
+        "③小売業 | 従業員の数が50人以下",
+    ]
+    (first, *_) = quoted("中小企業と認められる小売業は従業員何人以下ですか", "中小企業の定義\n" + "\n".join(rows))
+    assert "50人" in first.text
+    assert "300人" not in first.text
+
+
+def test_a_heading_written_with_number_signs_heads_what_follows() -> None:
+    text = "### 3.1 販売\n- 管理項目：得意先名、電話番号、住所\n### 3.2 製品\n- 管理項目：製品名、価格、入荷日"
+    assert not any("得意先名" in statement.text and "製品" in statement.text for statement in statements(text))
+
+
+def test_a_sentence_is_not_left_out_for_the_heading_it_stands_under() -> None:
+    sentence = (
+        "利用において留意する事項として、適正利用の原則、適正学習の原則、連携の原則、安全の原則が挙げられている。"
+    )
+    text = f"1.1 背景と目的\n{sentence}"
+    blocks = [
+        PageBlock("heading", (), "1.1 背景と目的"),
+        PageBlock("paragraph", ("1.1 背景と目的",), sentence + "別の文がこの後に続く。" * 60),
+        PageBlock("heading", (), "1.2 範囲"),
+        PageBlock("paragraph", ("1.2 範囲",), "範囲を述べる。"),
+    ]
+    (first, *_), answers = extracts([Ask("利用で留意すべき原則を全て挙げてください")], [source(text)], blocks)
+    assert answers
+    assert "適正学習" in first.text
+
+
+def test_what_a_mere_sign_heads_is_said_with_the_name_above_it() -> None:
+    (first, *_) = quoted("北区の増減率は？", "市区: 北区 | 人口 > 計: 7 | 増減率 > ％: -0.05")
+    assert "増減率 ％: -0.05" in first.text
+
+
 def test_lines_of_cells_are_whole() -> None:
     rules = "パスワードは8文字以上であること\n利用者の番号は半角英数字で入力すること\n退会した利用者は登録できないこと"
     (first, *_) = quoted("利用者の番号は何で入力しますか", rules)
@@ -1449,6 +1487,9 @@ def test_what_gives_no_price_or_percentage_answers_no_question_for_one(question:
         ("特価商品の松前漬はいくらですか", "松前漬は960円で提供する。"),
         ("控除不可率の初期値は何%ですか", "控除不可率: 20%"),
         ("リレーの動作電圧はいくらですか", "リレーの動作電圧は 5V である。"),
+        ("北区の回収率は何%ですか", "区別: 回収率（％） | 全市: 74 | 北区: 76.9"),
+        ("収集運搬の委託料はいくらですか", "収集運搬委託料\n燃やすごみ | 缶 | 紙\n103,818,000 | 63,393,000 | 0"),
+        ("予約が何件あるかを返すのはどれですか", "getSum: 予約数を返す"),
     ],
 )
 def test_what_gives_one_may(question: str, text: str) -> None:

@@ -45,7 +45,7 @@ from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
-from rag_assets.text.scripts import KATAKANA_AND_MARKS
+from rag_assets.text.scripts import HAN, KATAKANA_AND_MARKS
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {
@@ -101,6 +101,7 @@ _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like eac
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _QUOTED = 2.0  # how much a cell counts that the question quotes, against one that it names
+_IN_LIST = 0.3  # added where several things are asked for, in a place named as a list of them
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.2  # weight of how surely the best statement answers
 _SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
@@ -142,7 +143,9 @@ _OWN_NAME = re.compile(  # as in the title block of a document
 )
 _TITLE_CHARS = 60
 _NO_TITLE = re.compile(r" \| |[。.:]$")
+_LIST_OF = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,}})の?一覧")
 _CELL = " | "
+_LETTER = re.compile(r"\w")
 
 
 class Extracts(NamedTuple):
@@ -198,11 +201,17 @@ class _WeightedQuestion:
         """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
         if statement.kind is not StatementKind.ROW:
             return 0.0
-        folded_text, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
+        folded_text = fold_name(self.text)
+        cells = [fold_name(part) for _, value in statement.cells for part in {value, ITEM.sub("", value)} if part]
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
             return _QUOTED
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         return _QUOTED if not quotes.isdisjoint(cells) else float(any(is_named(folded_text, cell) for cell in cells))
+
+    def is_listed_at(self, place: str) -> bool:
+        """Whether a place is named as a list of what the question names, as `画面一覧` is."""
+        names = (fold_name(name) for name in _LIST_OF.findall(unicodedata.normalize("NFKC", place)))
+        return any(name in fold_name(self.text) for name in names)
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
@@ -421,6 +430,9 @@ def _words_score(question: _WeightedQuestion, candidate: _Candidate, coverage: f
     if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(question.text):
         score *= _OPPOSITE
     score += _COVERED * coverage + _LINKED * question.leads(statement)
+    if question.wanted.several and (statement.lines or any(header for header, _ in statement.cells)):
+        place = f"{candidate.source.title} {candidate.source.citation} {statement.context}"
+        score += _IN_LIST * question.is_listed_at(place)
     return _NO_FIGURE * score if question.wanted.lacks_figure(statement) else score
 
 
@@ -515,9 +527,13 @@ def _with_whole_list(
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
     lines = standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead)
     held_lines = _held_lines(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
-    if len(held_lines) <= len(first.statement.lines):
+    own_lines = first.statement.lines or (
+        (first.statement.text,) if first.statement.kind is not StatementKind.ROW else ()
+    )
+    held_text = squeezed("".join(line for _, line in held_lines))
+    if len(held_lines) <= max(1, len(own_lines)) or not all(squeezed(line) in held_text for line in own_lines[:1]):
         return list(best)
-    lines, text = tuple(line for _, line in held_lines), squeezed("".join(line for _, line in held_lines))
+    lines = tuple(line for _, line in held_lines)
     whole = replace(
         first,
         statement=replace(first.statement, kind=StatementKind.LIST, lines=lines, cells=(), group="", is_whole=True),
@@ -526,7 +542,7 @@ def _with_whole_list(
     rest = [
         candidate
         for candidate in other_candidates
-        if candidate.source.page_id != source.page_id or squeezed(candidate.statement.text) not in text
+        if candidate.source.page_id != source.page_id or squeezed(candidate.statement.text) not in held_text
     ]
     room = _MOST_ANSWER_CHARS - sum(map(len, lines))
     lengths = accumulate(len(candidate.statement.text) for candidate in rest)
@@ -738,10 +754,14 @@ def _is_asked_again(question: _WeightedQuestion, header: str, value: str) -> boo
 
 def _column(header: str, columns: Mapping[str, int]) -> str:
     """The name of a column: the lowest part of its header that stands in no other one, as that of a part of the table
-    does; all of it where there is none.
+    does, with a mere sign below it, as `％` is; all of it where there is none.
     """
     parts = header.split(" > ")
-    return next((part for part in reversed(parts) if columns[part] == 1), " ".join(parts))
+    told_apart = (at for at, part in enumerate(parts) if columns[part] == 1 and _LETTER.search(part))
+    place = max(told_apart, default=None)
+    if place is None:
+        return " ".join(parts)
+    return " ".join([parts[place], *(part for part in parts[place + 1 :] if not _LETTER.search(part))])
 
 
 def _cell_shares(question: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:

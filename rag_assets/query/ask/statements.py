@@ -82,7 +82,7 @@ _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _LEAST_STEPS = 3
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _HEADS = re.compile(
-    r"\d+(?:[-－.．]\d+)*\.|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|（[^\d（）()]{2,20}）$|【[^】]+】$"
+    r"#{1,6}\s|\d+(?:[-－.．]\d+)*\.|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|（[^\d（）()]{2,20}）$|【[^】]+】$"
 )
 _COLON = re.compile("[:：]")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")

@@ -685,6 +685,15 @@ def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) ->
     return tuple(dict.fromkeys((columns[place], row[place]) for place in places if row[place]))
 
 
+def _number_named(asked: str) -> str:
+    """Pattern of a number that a row has for what is counted: below the last name before `何`, as 「社会増加数」 of
+    「社会増加数は何人」, or right behind a word of the question.
+    """
+    names = re.findall(rf"[{HAN}{KATAKANA_AND_MARKS}]{{2,}}", asked)
+    below = rf"{re.escape(names[-1])}[^|]*: [\d.,]+(?=$|{re.escape(_CELL)})" if names else "(?!)"
+    return "|".join([below, *(rf"{re.escape(name)}:?\s?\d[\d.,]*" for name in dict.fromkeys(names))])
+
+
 def are_sample(question: str, said: Sequence[str]) -> bool:
     """Whether statements are a few rows of a table, and the question is how many, for a sum, or the one with the most.
 
@@ -700,8 +709,11 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         unit = count_match["unit"]
         number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
         counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-        label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合計): \W?\d"
-        return bool(rows) and not any(re.search(f"{number}|{label_pattern}", sentence) for sentence in plain)
+        label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
+        pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
+        return bool(rows) and not any(
+            match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence)
+        )
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
     if _SAMPLED_SUM.search(text):

@@ -111,6 +111,8 @@ _PRICED = re.compile(
 _SUM = re.compile(
     r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|(?:^|[|:] )\d{3,6}(?:$| \|)"
 )  # as sums are written: in thousands, or as a whole cell
+_CELL_SIGN = " | "
+_ALL_NUMBER = re.compile(r"[-−▲△]?\d[\d.,]*")
 _SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
 _SHARE = re.compile(
     r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
@@ -132,6 +134,10 @@ _UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[
 _MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
+)
+_ASKED_WITHIN = re.compile(  # 「予約が何件あるかを返すのはどれ」 asks for no number
+    rf"(?:何|いく[つら])[^、。]{{1,12}}?か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
+    re.IGNORECASE,
 )
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 _OF_CLOCK = "時"
@@ -213,6 +219,7 @@ class AnswerTraits:
             earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
         """
         text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
+        text = _ASKED_WITHIN.sub("", text)
         return cls(
             asks_for_several(text),
             bool(_FIGURE_ASKED.search(text)),
@@ -276,7 +283,7 @@ class AnswerTraits:
     def _lacks_kind(self, statement: Statement) -> bool:
         """Whether money, a percentage or a time is asked for, and a statement says none."""
         return (
-            (self.money and not _has(_MONEY, _MONEY, statement))
+            (self.money and not (_has(_MONEY, _MONEY, statement) or _heads_sums(statement)))
             or (self.price and not (_SUM.search(statement.text) or _has(_MONEY, _PRICED, statement)))
             or (self.share and not _has(_SHARE, _SHARED, statement))
             or (self.time and not _has(_TIME, _MEASURE, statement))
@@ -344,10 +351,21 @@ def codes_named(question: str) -> frozenset[str]:
 
 
 def _has(text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], statement: Statement) -> bool:
-    """Whether a statement says an amount of a kind, or a row has a figure below a label of that kind."""
-    return bool(text_pattern.search(ADDRESS.sub(" ", statement.text))) or any(
-        label_pattern.search(label) and NUMBERED.search(value) for label, value in statement.cells
-    )
+    """Whether a statement says an amount of a kind, or a row has a figure under a label of that kind, at the head of
+    its column or its own.
+    """
+    if text_pattern.search(ADDRESS.sub(" ", statement.text)):
+        return True
+    labels, values = ([cell[part] for cell in statement.cells] for part in (0, 1))
+    is_below = any(label_pattern.search(label) and NUMBERED.search(value) for label, value in statement.cells)
+    is_beside = any(label_pattern.search(value) and not NUMBERED.search(value) for value in values)
+    return is_below or (is_beside and any(labels) and any(map(_ALL_NUMBER.fullmatch, values)))
+
+
+def _heads_sums(statement: Statement) -> bool:
+    """Whether what heads a list or table names something that is paid, and sums stand below."""
+    heads = any(_PRICED.search(line) and _CELL_SIGN not in line for line in statement.lines[:1])
+    return heads and _SUM.search(statement.text) is not None
 
 
 def _counts(statement: Statement, unit: str) -> bool:
