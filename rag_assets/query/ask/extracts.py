@@ -31,6 +31,7 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import (
     ADDRESS,
     ITEM,
+    NAME_LABEL,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
@@ -86,6 +87,8 @@ _COVERED = 1.3  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
+_ELSEWHERE = 0.6  # of a score, for what stands in a document without a name that others go by
+_NAME_LETTERS = 4
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
@@ -193,8 +196,11 @@ class _WeightedQuestion:
         return sum(weight for term, weight in self.weights.items() if term in terms)
 
     def repeats(self, candidate: "_Candidate") -> bool:
-        """Whether a statement says hardly anything but what was asked."""
+        """Whether a statement says hardly anything but what was asked, as the row of a name does to who gives it."""
         new = candidate.own - self.weights.keys()
+        if candidate.statement.kind is StatementKind.ROW:
+            labels = [value for _, value in candidate.statement.cells if NAME_LABEL.fullmatch(value)]
+            new -= _terms(" ".join([*labels, *(label for label, _ in candidate.statement.cells)])) if labels else set()
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
     def keyed(self, statement: Statement) -> float:
@@ -384,8 +390,17 @@ def _ranking(
     sources = {candidate.source.number: candidate.source for candidate in candidates}
     coverage = {number: _coverage(question.text, source) for number, source in sources.items()}
     foreign = {number for number, source in sources.items() if _is_foreign(question.text, source)}
+    elsewhere = _named_elsewhere(question, candidates)
     scored_candidates = [
-        (_words_score(question, candidate, coverage[candidate.source.number]), candidate)
+        (
+            _words_score(
+                question,
+                candidate,
+                coverage[candidate.source.number],
+                elsewhere=candidate.source.document_id in elsewhere,
+            ),
+            candidate,
+        )
         for candidate in candidates
         if candidate.statement.kind is not StatementKind.HEADING
         and (question.share(candidate.own | candidate.above) > 0 or candidate.source.number in foreign)
@@ -402,6 +417,23 @@ def _ranking(
     return sorted(rescored_candidates, key=lambda pair: -pair[0])
 
 
+def _named_elsewhere(question: _WeightedQuestion, candidates: Sequence[_Candidate]) -> frozenset[str]:
+    """Documents that do not hold a name of the question, by which the path of others goes."""
+    if not is_asked_in_japanese(question.text):
+        return frozenset()
+    names = {term for term in question.weights if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha()}
+    held: dict[str, set[str]] = {}
+    called: dict[str, set[str]] = {}
+    for candidate in candidates:
+        document = candidate.source.document_id
+        if document not in held:
+            called[document] = names & _terms(document.replace("_", " ").replace("-", " "))
+            held[document] = names & _terms(candidate.source.beginning) | called[document]
+        held[document] |= names & (candidate.own | candidate.above | candidate.named)
+    calling = frozenset().union(*called.values()) if called else frozenset()
+    return frozenset(document for document, terms in held.items() if not calling <= terms)
+
+
 def _placed_statement(candidate: _Candidate, question: _WeightedQuestion) -> PlacedStatement:
     """A candidate as it is said, with where it stands."""
     source = candidate.source
@@ -410,7 +442,9 @@ def _placed_statement(candidate: _Candidate, question: _WeightedQuestion) -> Pla
     return PlacedStatement(_text(candidate.statement, question, _ROW_CHARS), place[:_PLACE_CHARS], context)
 
 
-def _words_score(question: _WeightedQuestion, candidate: _Candidate, coverage: float) -> float:
+def _words_score(
+    question: _WeightedQuestion, candidate: _Candidate, coverage: float, *, elsewhere: bool = False
+) -> float:
     """By the terms of the question that a candidate, and its passage, hold or stand under, as far as the candidate can
     answer at all.
     """
@@ -423,6 +457,7 @@ def _words_score(question: _WeightedQuestion, candidate: _Candidate, coverage: f
     score += _OWN * question.share(candidate.own - candidate.named) + _KEYED * question.keyed(statement)
     if question.repeats(candidate):
         score *= _OFF
+    score *= _ELSEWHERE if elsewhere else 1.0
     if question.wanted.spells_out(statement):
         score *= _SPELLED_OUT
     if statement.kind is StatementKind.LIST and not question.wanted.several:

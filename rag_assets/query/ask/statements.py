@@ -103,6 +103,12 @@ _FORM_LABEL = re.compile(  # of the title block of a document, where labels and 
     re.IGNORECASE,
 )
 _LEAST_FORM_LABELS = 2
+NAME_LABEL = re.compile(  # of what the rows beside it describe
+    r"(?:[論物]理)?(?:テーブル|エンティティ|ファイル|画面|帳票|機能|処理|クラス|電文|レコード|ジョブ|バッチ|API|メッセージ|システム)"
+    r"(?:の|[論物]理)?(?:名称?|ID|英名|和名)|(?:physical |logical )?(?:table|entity|screen|file|class|api|job) (?:name|id)",
+    re.IGNORECASE,
+)
+_NAMED_CHARS = 60
 _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
@@ -239,6 +245,7 @@ class _StatementReader:
     above: tuple[str, ...] = ()  # the row above in this table, with the cells that span it
     is_full: bool = False  # a row of this table has all columns of the header
     is_below: bool | None = None  # the rows of this group begin with an empty cell; None before the first
+    named: dict[str, str] = field(default_factory=dict)  # what rows describe, by the labels of its names
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
@@ -381,7 +388,13 @@ class _StatementReader:
             is_header = is_header or (bool(self.header) and not is_headed)
         self.is_below = not values[0] if self.is_below is None else self.is_below
         self.group = "" if is_header or (self.is_below and values[0]) else self.group
-        context = " ".join(filter(None, (self._context, self.item, *(self.header if is_headed else ()))))
+        names = [(label, value) for label, value in pairwise(values) if NAME_LABEL.fullmatch(label)]
+        names = [(label, value) for label, value in names if value and not NAME_LABEL.fullmatch(value)]
+        if names and names[0][0] in self.named:
+            self.named = {}  # of another thing
+        described = tuple(self.named.values())
+        self.named |= {label: value for label, value in names if len(value) <= _NAMED_CHARS}
+        context = " ".join(filter(None, (self._context, *described, self.item, *(self.header if is_headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
         spanning_cells = _spanning(self.above, values) if is_headed else ()
         total = is_total(values[0])
