@@ -418,6 +418,48 @@ def test_what_a_mere_sign_heads_is_said_with_the_name_above_it() -> None:
     assert "増減率 ％: -0.05" in first.text
 
 
+def test_the_row_of_a_name_is_no_answer_to_what_it_names() -> None:
+    rows = [
+        "テーブル論理名 | 削除依頼",
+        "テーブル物理名 | Drevue",
+        "作成日 | 2014/05/16",
+        "備考 | 削除の依頼があるレビューのIDを格納する。",
+    ]
+    (first, *_), answers = extracts([Ask("Drevueというテーブルは何を格納するものですか")], [source("\n".join(rows))])
+    assert answers
+    assert first.text == rows[3]
+
+
+def test_names_of_a_form_are_context_of_what_stands_below_until_another_form_begins() -> None:
+    rows = ["テーブル名 | users", "備考 | 利用者を管理する。", "テーブル名 | orders", "備考 | 注文を管理する。"]
+    contexts = {statement.text: statement.context for statement in statements("\n".join(rows))}
+    assert contexts[rows[1]] == "users"
+    assert contexts[rows[3]] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("第８回大会の開催日は2026年3月1日とする。", True),
+        ("第八回大会の開催日は2026年3月1日とする。", True),
+        ("第6回大会の開催日は2023年3月12日とする。", False),
+        ("大会の開催日は2023年3月12日とする。", True),  # which one it is of is not said
+    ],
+)
+def test_another_of_a_series_is_not_the_one_that_is_asked_for(text: str, *, answers: bool) -> None:
+    assert extracts([Ask("第8回大会の開催日はいつですか")], [source(text)])[1] is answers
+
+
+def test_a_document_without_the_name_that_another_goes_by_comes_behind() -> None:
+    row = "項番: 3 | 論理名: メールアドレス | 型: VARCHAR({})"
+    passages = [
+        source(row.format(255), 1, "docs/other/画面設計書.xlsx"),
+        source(row.format(40), 2, "docs/Dulcis-Document/DB設計書.xlsx"),
+    ]
+    (first, *_), _ = extracts([Ask("Dulcisのメールアドレスの型は")], passages)
+    assert "VARCHAR(40)" in first.text
+
+
 def test_lines_of_cells_are_whole() -> None:
     rules = "パスワードは8文字以上であること\n利用者の番号は半角英数字で入力すること\n退会した利用者は登録できないこと"
     (first, *_) = quoted("利用者の番号は何で入力しますか", rules)
@@ -1134,6 +1176,8 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("リスクを一覧にしてほしい", True),
         ("権限を一覧で教えて", True),
         ("権限一覧では、担当者は画面を開ける？", False),
+        ("施設は全部で何人が利用しましたか", False),
+        ("開始時刻を決めるのはどの課ですか", False),
         ("企業情報一覧照会で「次へ」を押すと何件進む？", False),
         ("Please list the officers", True),
         ("the full list of officers", True),

@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import PurePath
@@ -31,22 +31,34 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import (
     ADDRESS,
     ITEM,
-    NAME_LABEL,
+    KANJI_NUMBERS,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
     statements,
     together,
 )
-from rag_assets.query.ask.wanted import NOTHING, NUMBERED, QUOTED, AnswerTraits, codes_named, is_named
+from rag_assets.query.ask.wanted import (
+    FULL_DATE,
+    NOTHING,
+    NUMBERED,
+    QUOTED,
+    QUOTED_CELL,
+    TERM_WEIGHTS,
+    AnswerTraits,
+    WeightedQuestion,
+    codes_named,
+    term_kind,
+    terms_of,
+)
 from rag_assets.query.page_sections import PageBlock, PageBlocks, body_rows, cells_of, header_rows, standing_together
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, kind_of, query_terms, shares_held
+from rag_assets.text.folding import TermKind, content_words, is_wide, shares_held
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
-from rag_assets.text.scripts import HAN, KATAKANA_AND_MARKS
+from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {
@@ -89,21 +101,19 @@ _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginnin
 _LEAD_CHARS = 40
 _ELSEWHERE = 0.6  # of a score, for what stands in a document without a name that others go by
 _NAME_LETTERS = 4
+_NUMBERED_NAME = re.compile(
+    rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期号次])"
+)
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 2.0  # taken off where the best statement has none
-_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
-_BACKWARD = 0.4  # of that, for one that ends there
-_NAMED_END = 0.8  # share of the terms of an end from which the question names it
-_LEAST_NEW = 2  # terms beside those of the question that a statement holds
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
-_QUOTED = 2.0  # how much a cell counts that the question quotes, against one that it names
 _IN_LIST = 0.3  # added where several things are asked for, in a place named as a list of them
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.2  # weight of how surely the best statement answers
@@ -129,9 +139,7 @@ _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
-_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
-_VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
 _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
     r"|\b(?:if|where|when)\b[^.;,]{0,40}(?:\bnot\b|n't\b)|\b(?:without|unless)\b",
@@ -146,7 +154,6 @@ _OWN_NAME = re.compile(  # as in the title block of a document
 )
 _TITLE_CHARS = 60
 _NO_TITLE = re.compile(r" \| |[。.:]$")
-_LIST_OF = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,}})の?一覧")
 _CELL = " | "
 _LETTER = re.compile(r"\w")
 
@@ -180,60 +187,6 @@ class _Candidate:
     log_odds: float = _UNREAD
 
 
-@dataclass(frozen=True)
-class _WeightedQuestion:
-    """A question, with the weights of its terms, which sum to 1, and the numbers that name something; one that has no
-    number itself means those that it refers back to.
-    """
-
-    text: str
-    weights: Mapping[str, float]
-    wanted: AnswerTraits
-    codes: frozenset[str]
-
-    def share(self, terms: Set[str]) -> float:
-        """Share of the terms, by weight, that are among others."""
-        return sum(weight for term, weight in self.weights.items() if term in terms)
-
-    def repeats(self, candidate: "_Candidate") -> bool:
-        """Whether a statement says hardly anything but what was asked, as the row of a name does to who gives it."""
-        new = candidate.own - self.weights.keys()
-        if candidate.statement.kind is StatementKind.ROW:
-            labels = [value for _, value in candidate.statement.cells if NAME_LABEL.fullmatch(value)]
-            new -= _terms(" ".join([*labels, *(label for label, _ in candidate.statement.cells)])) if labels else set()
-        return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
-
-    def keyed(self, statement: Statement) -> float:
-        """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
-        if statement.kind is not StatementKind.ROW:
-            return 0.0
-        folded_text = fold_name(self.text)
-        cells = [fold_name(part) for _, value in statement.cells for part in {value, ITEM.sub("", value)} if part]
-        if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
-            return _QUOTED
-        quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
-        return _QUOTED if not quotes.isdisjoint(cells) else float(any(is_named(folded_text, cell) for cell in cells))
-
-    def is_listed_at(self, place: str) -> bool:
-        """Whether a place is named as a list of what the question names, as `画面一覧` is."""
-        names = (fold_name(name) for name in _LIST_OF.findall(unicodedata.normalize("NFKC", place)))
-        return any(name in fold_name(self.text) for name in names)
-
-    def leads(self, statement: Statement) -> float:
-        """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
-        if statement.kind is not StatementKind.CONNECTION or not self.wanted.link:
-            return 0.0
-        start, end = map(self._names, statement.cells[0])
-        return max(start, _BACKWARD * end)
-
-    def _names(self, end: str) -> bool:
-        """Whether the question names an end of a connection, as it stands or by its terms."""
-        if (words := fold_name(end)) and words in fold_name(self.text):
-            return True
-        terms = _terms(end)
-        return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
-
-
 def extracts(
     asks: Sequence[Ask],
     sources: Sequence[Source],
@@ -256,7 +209,7 @@ def extracts(
             source, names[source.document_id], blocks_of(source.document_id, source.page_number)
         )
     ]
-    choices: dict[tuple[str, str], tuple[_Candidate, _WeightedQuestion]] = {}
+    choices: dict[tuple[str, str], tuple[_Candidate, WeightedQuestion]] = {}
     stored_answers: list[Sentence] = []
     sureness = []
     for ask in asks:
@@ -321,10 +274,10 @@ def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, open
 
 def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
     """The candidates of documents that are called by a name; all where none is."""
-    terms = _terms(name)
+    terms = terms_of(name)
     name_counts = {
         candidate.source.document_id: len(
-            terms & _terms(f"{candidate.source.title} {PurePath(candidate.source.document_id).stem}")
+            terms & terms_of(f"{candidate.source.title} {PurePath(candidate.source.document_id).stem}")
         )
         for candidate in candidates
     }
@@ -344,31 +297,31 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
         texts[source.document_id] = " ".join(
             [texts.get(source.document_id, ""), *names, *([first] if is_title else [])]
         )
-    return {document: _terms(text) for document, text in texts.items()}
+    return {document: terms_of(text) for document, text in texts.items()}
 
 
 def _candidates(
     source: Source, names: frozenset[str] = frozenset(), blocks: Sequence[PageBlock] = ()
 ) -> list[_Candidate]:
-    name_terms = _terms(f"{source.title} {replace(source.citation, heading=None)}") | names
+    name_terms = terms_of(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
         _Candidate(
             source,
             statement,
-            _terms(ADDRESS.sub(" ", f"{statement.group} {statement.text}")),
-            _terms(ADDRESS.sub(" ", statement.context)),
+            terms_of(ADDRESS.sub(" ", f"{statement.group} {statement.text}")),
+            terms_of(ADDRESS.sub(" ", statement.context)),
             name_terms,
         )
         for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
     ]
 
 
-def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQuestion:
-    own, question = _terms(keywords(ask.text)), ask.text
-    terms = own | _terms(ask.context)
+def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> WeightedQuestion:
+    own, question = terms_of(keywords(ask.text)), ask.text
+    terms = own | terms_of(ask.context)
     counts = Counter(term for candidate in candidates for term in (candidate.own | candidate.above) & terms)
     weights = {
-        term: _WEIGHTS[_kind(term)] * (math.log((1 + len(candidates)) / (1 + counts[term])) + _COMMON)
+        term: TERM_WEIGHTS[term_kind(term)] * (math.log((1 + len(candidates)) / (1 + counts[term])) + _COMMON)
         for term in sorted(terms)
     }
     of_own, of_context = (math.fsum(weights[term] for term in part) for part in (own, terms - own))
@@ -378,11 +331,11 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> _WeightedQ
     traits = AnswerTraits.of(question, ask.earlier)
     text = f"{question} {ask.context}".strip()
     codes = codes_named(question if NUMBERED.search(question) else text)
-    return _WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, traits, codes)
+    return WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, traits, codes)
 
 
 def _ranking(
-    question: _WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
+    question: WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores: by words, and of the first ones by
     how surely they answer, too.
@@ -417,24 +370,22 @@ def _ranking(
     return sorted(rescored_candidates, key=lambda pair: -pair[0])
 
 
-def _named_elsewhere(question: _WeightedQuestion, candidates: Sequence[_Candidate]) -> frozenset[str]:
+def _named_elsewhere(question: WeightedQuestion, candidates: Sequence[_Candidate]) -> frozenset[str]:
     """Documents that do not hold a name of the question, by which the path of others goes."""
-    if not is_asked_in_japanese(question.text):
-        return frozenset()
-    names = {term for term in question.weights if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha()}
-    held: dict[str, set[str]] = {}
-    called: dict[str, set[str]] = {}
+    names = _latin_names(question.text, question.weights)
+    held: dict[str, frozenset[str]] = {}
+    called: dict[str, frozenset[str]] = {}
     for candidate in candidates:
         document = candidate.source.document_id
         if document not in held:
-            called[document] = names & _terms(document.replace("_", " ").replace("-", " "))
-            held[document] = names & _terms(candidate.source.beginning) | called[document]
+            called[document] = names & terms_of(document.replace("_", " ").replace("-", " "))
+            held[document] = names & terms_of(candidate.source.beginning) | called[document]
         held[document] |= names & (candidate.own | candidate.above | candidate.named)
     calling = frozenset().union(*called.values()) if called else frozenset()
     return frozenset(document for document, terms in held.items() if not calling <= terms)
 
 
-def _placed_statement(candidate: _Candidate, question: _WeightedQuestion) -> PlacedStatement:
+def _placed_statement(candidate: _Candidate, question: WeightedQuestion) -> PlacedStatement:
     """A candidate as it is said, with where it stands."""
     source = candidate.source
     place = f"{PurePath(source.document_id).stem} {replace(source.citation, heading=None)}"
@@ -443,7 +394,7 @@ def _placed_statement(candidate: _Candidate, question: _WeightedQuestion) -> Pla
 
 
 def _words_score(
-    question: _WeightedQuestion, candidate: _Candidate, coverage: float, *, elsewhere: bool = False
+    question: WeightedQuestion, candidate: _Candidate, coverage: float, *, elsewhere: bool = False
 ) -> float:
     """By the terms of the question that a candidate, and its passage, hold or stand under, as far as the candidate can
     answer at all.
@@ -451,11 +402,11 @@ def _words_score(
     own, statement = candidate.own, candidate.statement
     listed_only = frozenset[str]()
     if statement.kind is StatementKind.LIST:
-        listed_only = own - (own := _terms(statement.text[:_LEAD_CHARS]))
+        listed_only = own - (own := terms_of(statement.text[:_LEAD_CHARS]))
     score = question.share(own | candidate.above | candidate.named)
     score += _LISTED * question.share(listed_only - candidate.above - candidate.named)
     score += _OWN * question.share(candidate.own - candidate.named) + _KEYED * question.keyed(statement)
-    if question.repeats(candidate):
+    if question.repeats(candidate.own, candidate.statement):
         score *= _OFF
     score *= _ELSEWHERE if elsewhere else 1.0
     if question.wanted.spells_out(statement):
@@ -472,7 +423,7 @@ def _words_score(
 
 
 def _best_candidates(
-    question: _WeightedQuestion, ranking: Sequence[tuple[float, _Candidate]], parts: int
+    question: WeightedQuestion, ranking: Sequence[tuple[float, _Candidate]], parts: int
 ) -> list[_Candidate]:
     """The best candidate, and others nearly as good, as far as there is room and they say something new.
 
@@ -487,7 +438,7 @@ def _best_candidates(
         answers_by_words = (
             question.wanted.several
             or question.leads(candidate.statement)
-            or question.keyed(candidate.statement) == _QUOTED
+            or question.keyed(candidate.statement) == QUOTED_CELL
         )
         if best and candidate.log_odds < _LEAST_LOG_ODDS and not answers_by_words:
             continue
@@ -541,7 +492,7 @@ def _without_repeats(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return distinct_candidates
 
 
-def _is_of_list(question: _WeightedQuestion, best: Statement) -> bool:
+def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     """Whether all that the best statement is of answers: several things are asked for, and not of the row that the
     question names, or it is a list, and no figure is asked for.
     """
@@ -551,7 +502,7 @@ def _is_of_list(question: _WeightedQuestion, best: Statement) -> bool:
 
 
 def _with_whole_list(
-    question: _WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
+    question: WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
 ) -> list[_Candidate]:
     """Candidates, the first with all of the section, list or table that it is of, as far as passages found hold it, the
     others as far as they are not of it and there is room.
@@ -614,7 +565,7 @@ def _lines_of(source: Source) -> list[str]:
     return [together(line) for line in map(one_line, source.whole_text.splitlines()) if line]
 
 
-def _is_sibling(question: _WeightedQuestion, candidate: _Candidate, best: Sequence[_Candidate]) -> bool:
+def _is_sibling(question: WeightedQuestion, candidate: _Candidate, best: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
     alike = [better for better in best if len(better.own & candidate.own) >= _ALIKE * len(better.own | candidate.own)]
     if not alike or any(better.source.document_id == candidate.source.document_id for better in best):
@@ -625,7 +576,7 @@ def _is_sibling(question: _WeightedQuestion, candidate: _Candidate, best: Sequen
 
 
 def _sureness(
-    question: _WeightedQuestion,
+    question: WeightedQuestion,
     ranking: Sequence[tuple[float, _Candidate]],
     candidates: Sequence[_Candidate],
     *,
@@ -639,10 +590,11 @@ def _sureness(
     lead = 1 - rest[0][0] / score if rest and score > 0 else 0.0
     passage = [candidate for candidate in candidates if candidate.source.document_id == best.source.document_id]
     held_terms = best.named.union(
-        _terms(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
+        terms_of(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
     )
     held_terms |= {term.lstrip("0") for term in held_terms if term.isdecimal()}
-    identifiers = [term for term in question.weights if _kind(term) == TermKind.IDENTIFIER]
+    identifiers = [term for term in question.weights if term_kind(term) == TermKind.IDENTIFIER]
+    texts = {candidate.source.whole_text for candidate in passage} | {best.source.beginning}
     path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
     missing_identifiers = [
         term
@@ -653,16 +605,18 @@ def _sureness(
     lacks = any(
         not any(identifier.startswith(term) for identifier in known_identifiers) for term in missing_identifiers
     )  # else of the series of another
-    quotes = map(_terms, QUOTED.findall(question.text))
-    long_words = map(_terms, _LONG_WORD.findall(keywords(question.text)))
+    quotes = map(terms_of, QUOTED.findall(question.text))
+    long_words = map(terms_of, _LONG_WORD.findall(keywords(question.text)))
     lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
+    lacks = lacks or _is_of_another_number(question.text, "\n".join([best.source.document_id, *texts]))
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
     taken_off = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * question.wanted.lacks_figure(best.statement)
     )
-    key_score = 0.0 if question.wanted.several or question.repeats(best) else question.keyed(best.statement)
+    says_little = question.wanted.several or question.repeats(best.own, best.statement)
+    key_score = 0.0 if says_little else question.keyed(best.statement)
     distinction = _SURE_PART if is_part else _SURE_KEYED * key_score + _SURE_LEAD * max(0.0, lead - _USUAL_LEAD)
     return (
         coverage
@@ -671,6 +625,26 @@ def _sureness(
         + _SURE_LINKED * question.leads(best.statement)
         + (-taken_off if taken_off else distinction)
     )
+
+
+def _latin_names(question: str, terms: Iterable[str]) -> frozenset[str]:
+    """Words in Latin letters of a question in Japanese, which name something there."""
+    if not is_asked_in_japanese(question):
+        return frozenset()
+    return frozenset(term for term in terms if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha())
+
+
+def _is_of_another_number(question: str, text: str) -> bool:
+    """Whether a text has what the question names by its number in a series, as 「第8回」, under other numbers alone."""
+    named, held = (
+        {
+            (int(number) if number.isdecimal() else KANJI_NUMBERS.index(number) + 1, unit)
+            for number, unit in _NUMBERED_NAME.findall(unicodedata.normalize("NFKC", part))
+        }
+        for part in (question, text)
+    )
+    units = {unit for _, unit in held}
+    return any(unit in units and (number, unit) not in held for number, unit in named)
 
 
 def _names_of(identifier: str) -> tuple[str, ...]:
@@ -720,7 +694,7 @@ def _is_plain(words: list[tuple[str, ...]]) -> bool:
     return all(term.isalpha() for word in words for term in word)
 
 
-def _sentence(candidate: _Candidate, question: _WeightedQuestion, *, names_document: bool) -> Sentence:
+def _sentence(candidate: _Candidate, question: WeightedQuestion, *, names_document: bool) -> Sentence:
     """What is said of a candidate, after the name of its document where several are compared."""
     quote = cut(candidate.statement.text, _MOST_CHARS[candidate.statement.kind])
     citations = [SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))]
@@ -736,7 +710,7 @@ def _sentence(candidate: _Candidate, question: _WeightedQuestion, *, names_docum
     )
 
 
-def _text(statement: Statement, question: _WeightedQuestion, row_chars: int | None = None) -> str:
+def _text(statement: Statement, question: WeightedQuestion, row_chars: int | None = None) -> str:
     """A statement as it is said: a row with its header, a list line by line, and what goes on with `…`."""
     if statement.kind is StatementKind.LIST:
         return _list(statement.lines, _WHOLE_CHARS if statement.is_whole else _LIST_CHARS)
@@ -757,11 +731,11 @@ def _list(lines: Sequence[str], room: int) -> str:
     return "\n".join(parts)
 
 
-def _row(statement: Statement, question: _WeightedQuestion, room: int) -> str:
+def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
     """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
     that share most with the question.
     """
-    group = f"{statement.group}{_CELL}" if question.share(_terms(statement.group)) > 0 else ""
+    group = f"{statement.group}{_CELL}" if question.share(terms_of(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
@@ -780,9 +754,9 @@ def _row(statement: Statement, question: _WeightedQuestion, room: int) -> str:
     return f"{group}{_CELL.join(texts[place] for place in sorted(chosen_places))}"
 
 
-def _is_asked_again(question: _WeightedQuestion, header: str, value: str) -> bool:
+def _is_asked_again(question: WeightedQuestion, header: str, value: str) -> bool:
     """Whether a cell is nearly the question that is asked."""
-    terms = _terms(value)
+    terms = terms_of(value)
     alike = len(terms & question.weights.keys()) >= _ASKED_AGAIN * len(terms)
     return asks(value) and alike and not question.wanted.is_asked(header)
 
@@ -799,13 +773,13 @@ def _column(header: str, columns: Mapping[str, int]) -> str:
     return " ".join([parts[place], *(part for part in parts[place + 1 :] if not _LETTER.search(part))])
 
 
-def _cell_shares(question: _WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:
+def _cell_shares(question: WeightedQuestion, cells: Sequence[tuple[str, str]]) -> list[float]:
     """How much each cell of a row has to do with the question: by the terms that it holds, and by those of its header
     that no value of the row holds, as the question asks for their values; less by one that several headers have.
     """
-    headers, values = ([_terms(cell[part]) for cell in cells] for part in (0, 1))
+    headers, values = ([terms_of(cell[part]) for cell in cells] for part in (0, 1))
     missing_terms = question.weights.keys() - frozenset[str]().union(*values)
-    weights = {term: _WEIGHTS[_kind(term)] for term in missing_terms}
+    weights = {term: TERM_WEIGHTS[term_kind(term)] for term in missing_terms}
     total = math.fsum(weights.values()) or 1.0
     columns = Counter(term for header in headers for term in header)
     shares = []
@@ -813,7 +787,7 @@ def _cell_shares(question: _WeightedQuestion, cells: Sequence[tuple[str, str]]) 
         is_asked = (
             question.wanted.is_asked(label)
             or question.wanted.is_of_kind(value)
-            or (question.wanted.date and _DATE.search(unicodedata.normalize("NFKC", value)))
+            or (question.wanted.date and FULL_DATE.search(unicodedata.normalize("NFKC", value)))
         )
         header_share = math.fsum(weights[term] / columns[term] for term in header & missing_terms) / total
         shares.append(question.share(header) + question.share(value_terms) + header_share + bool(is_asked))
@@ -825,7 +799,7 @@ def _stored_answers(question_terms: frozenset[str], sources: Sequence[Source]) -
     matches: list[tuple[float, int, Source, FoundQuestion]] = []
     for source in sources:
         for question in source.questions:
-            terms = _terms(keywords(question.question))
+            terms = terms_of(keywords(question.question))
             alike = 2 * len(question_terms & terms) / max(1, len(question_terms) + len(terms))
             if alike >= _SAME_QUESTION and question.answer.strip():
                 matches.append((-alike, source.number, source, question))
@@ -836,16 +810,3 @@ def _stored_answers(question_terms: frozenset[str], sources: Sequence[Source]) -
     quote = answer if stands_in(answer, source.whole_text) else quote_for(answer, source)
     citation = SentenceCitation(source.number, quote, stands_in(answer, source.whole_text))
     return [Sentence(f"{best.question} {answer}", (citation,))]
-
-
-def _terms(text: str) -> frozenset[str]:
-    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
-    plain = unicodedata.normalize("NFKC", text)
-    dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in _DATE.findall(plain)}
-    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(_DATE.sub(" ", plain)))
-
-
-def _kind(term: str) -> TermKind:
-    if _DATE.match(term):
-        return TermKind.WORD
-    return TermKind.IDENTIFIER if _VERSION.fullmatch(term) else kind_of(term)

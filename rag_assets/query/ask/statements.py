@@ -104,8 +104,10 @@ _FORM_LABEL = re.compile(  # of the title block of a document, where labels and 
 )
 _LEAST_FORM_LABELS = 2
 NAME_LABEL = re.compile(  # of what the rows beside it describe
-    r"(?:[論物]理)?(?:テーブル|エンティティ|ファイル|画面|帳票|機能|処理|クラス|電文|レコード|ジョブ|バッチ|API|メッセージ|システム)"
-    r"(?:の|[論物]理)?(?:名称?|ID|英名|和名)|(?:physical |logical )?(?:table|entity|screen|file|class|api|job) (?:name|id)",
+    r"(?:[論物]理)?"
+    r"(?:テーブル|エンティティ|ファイル|画面|帳票|機能|処理|クラス|電文|レコード|ジョブ|バッチ|API|メッセージ|システム)"
+    r"(?:の|[論物]理)?(?:名称?|ID|英名|和名)"
+    r"|(?:physical |logical )?(?:table|entity|screen|file|class|api|job) (?:name|id)",
     re.IGNORECASE,
 )
 _NAMED_CHARS = 60
@@ -115,7 +117,7 @@ _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
 _DIGITS = re.compile(r"\d+")
 _COUNT = re.compile(r"\d{1,3}")  # of a row
 _COUNTED_ROW = re.compile(r"(\d{1,3}) \| ")
-_KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{digit}" for digit in "一二三四五六七八九"), "二十")
+KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{digit}" for digit in "一二三四五六七八九"), "二十")
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")
@@ -221,7 +223,7 @@ def _form_and_number(mark: str) -> tuple[str, int]:
     if digits := _DIGITS.search(plain):
         return plain.replace(digits[0], "#"), int(digits[0])
     body = plain.strip("().． 、")
-    order = next((order for order in (_KANJI_NUMBERS, _KANA_ORDER, _LETTERS) if body.lower() in order), ())
+    order = next((order for order in (KANJI_NUMBERS, _KANA_ORDER, _LETTERS) if body.lower() in order), ())
     return plain.replace(body, "#"), order.index(body.lower()) if order else -1
 
 
@@ -388,12 +390,7 @@ class _StatementReader:
             is_header = is_header or (bool(self.header) and not is_headed)
         self.is_below = not values[0] if self.is_below is None else self.is_below
         self.group = "" if is_header or (self.is_below and values[0]) else self.group
-        names = [(label, value) for label, value in pairwise(values) if NAME_LABEL.fullmatch(label)]
-        names = [(label, value) for label, value in names if value and not NAME_LABEL.fullmatch(value)]
-        if names and names[0][0] in self.named:
-            self.named = {}  # of another thing
-        described = tuple(self.named.values())
-        self.named |= {label: value for label, value in names if len(value) <= _NAMED_CHARS}
+        described = self._described(values)
         context = " ".join(filter(None, (self._context, *described, self.item, *(self.header if is_headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
         spanning_cells = _spanning(self.above, values) if is_headed else ()
@@ -401,6 +398,19 @@ class _StatementReader:
         self.above = (*spanning_cells, *values[len(spanning_cells) :]) if is_headed and not total else ()
         group = "" if total else _CELL.join(filter(None, (self.group, *spanning_cells)))
         yield Statement(line, kind, context, tuple(cells), group=group)
+
+    def _described(self, values: Sequence[str]) -> tuple[str, ...]:
+        """Names that rows above give to what this one describes, too; its own are kept for those below."""
+        names = {
+            label: value
+            for label, value in pairwise(values)
+            if NAME_LABEL.fullmatch(label) and 0 < len(value) <= _NAMED_CHARS and not NAME_LABEL.fullmatch(value)
+        }
+        if not self.named.keys().isdisjoint(names):
+            self.named = {}  # of another thing
+        described = tuple(self.named.values())
+        self.named |= names
+        return described
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""

@@ -1,5 +1,7 @@
 """What a question asks for, as far as its words tell: a figure, a date, money, several things, the value of a label.
 
+Its terms have weights, by which is told what it names of a statement.
+
 A statement without a figure, a date or an amount of the kind that is asked for is no answer, whatever words it shares.
 
 What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
@@ -7,13 +9,14 @@ What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 
 import re
 import unicodedata
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from rag_assets.query.ask.statements import ADDRESS, Statement, StatementKind
+from rag_assets.query.ask.statements import ADDRESS, ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
-from rag_assets.text.folding import fold_name
+from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
 from rag_assets.text.language import is_japanese
-from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
+from rag_assets.text.scripts import HAN, HIRAGANA, IDEOGRAPHS, KATAKANA_AND_MARKS
 
 _QUANTITY = (
     "(?:amount|capacity|code|cost|count|date|depth|fee|frequency|height|id|length|limit|number|percentage|price|range|rate"
@@ -168,6 +171,14 @@ _KINDS = (  # of values that are known by their form, and how they are asked for
     ),
 )
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
+TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
+_BACKWARD = 0.4  # of that, for one that ends there
+_NAMED_END = 0.8  # share of the terms of an end from which the question names it
+_LEAST_NEW = 2  # terms beside those of the question that a statement holds
+QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
+_VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
+_LIST_OF = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,}})の?一覧")
+FULL_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -385,3 +396,72 @@ def _counts(statement: Statement, unit: str) -> bool:
         )
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )
+
+
+@dataclass(frozen=True)
+class WeightedQuestion:
+    """A question, with the weights of its terms, which sum to 1, and the numbers that name something; one that has no
+    number itself means those that it refers back to.
+    """
+
+    text: str
+    weights: Mapping[str, float]
+    wanted: AnswerTraits
+    codes: frozenset[str]
+
+    def share(self, terms: Set[str]) -> float:
+        """Share of the terms, by weight, that are among others."""
+        return sum(weight for term, weight in self.weights.items() if term in terms)
+
+    def repeats(self, own: Set[str], statement: Statement) -> bool:
+        """Whether a statement says hardly anything but what was asked, as the row of a name does to who gives it."""
+        new = own - self.weights.keys()
+        if statement.kind is StatementKind.ROW:
+            labels = [value for _, value in statement.cells if NAME_LABEL.fullmatch(value)]
+            new -= terms_of(" ".join([*labels, *(label for label, _ in statement.cells)])) if labels else set()
+        return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
+
+    def keyed(self, statement: Statement) -> float:
+        """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
+        if statement.kind is not StatementKind.ROW:
+            return 0.0
+        folded_text = fold_name(self.text)
+        cells = [fold_name(part) for _, value in statement.cells for part in {value, ITEM.sub("", value)} if part]
+        if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
+            return QUOTED_CELL
+        quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
+        is_quoted = not quotes.isdisjoint(cells)
+        return QUOTED_CELL if is_quoted else float(any(is_named(folded_text, cell) for cell in cells))
+
+    def is_listed_at(self, place: str) -> bool:
+        """Whether a place is named as a list of what the question names, as `画面一覧` is."""
+        names = (fold_name(name) for name in _LIST_OF.findall(unicodedata.normalize("NFKC", place)))
+        return any(name in fold_name(self.text) for name in names)
+
+    def leads(self, statement: Statement) -> float:
+        """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
+        if statement.kind is not StatementKind.CONNECTION or not self.wanted.link:
+            return 0.0
+        start, end = map(self._names, statement.cells[0])
+        return max(start, _BACKWARD * end)
+
+    def _names(self, end: str) -> bool:
+        """Whether the question names an end of a connection, as it stands or by its terms."""
+        if (words := fold_name(end)) and words in fold_name(self.text):
+            return True
+        terms = terms_of(end)
+        return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
+
+
+def terms_of(text: str) -> frozenset[str]:
+    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
+    plain = unicodedata.normalize("NFKC", text)
+    dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in FULL_DATE.findall(plain)}
+    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
+
+
+def term_kind(term: str) -> TermKind:
+    """What a term is, where dates are words and versions identifiers."""
+    if FULL_DATE.match(term):
+        return TermKind.WORD
+    return TermKind.IDENTIFIER if _VERSION.fullmatch(term) else kind_of(term)
