@@ -49,7 +49,7 @@ def test_the_python_of_the_query_guide_runs(sample_home: Path, capsys: pytest.Ca
     printed = capsys.readouterr().out
     assert "桁数: 2" in printed
     assert "必須: ○" in printed
-    assert "› 1 顧客 › A5:BI26" in printed.splitlines()[-1]
+    assert "› 1 顧客 › A5:BI13" in printed.splitlines()[-1]
 
 
 def test_the_sample_is_searched_asked_and_read(

@@ -99,6 +99,7 @@ _COVERED = 1.3  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
+_EACH = "それぞれ"  # of several that are compared, which asks one thing of each
 _ELSEWHERE = 0.6  # of a score, for what stands in a document without a name that others go by
 _NAME_LETTERS = 4
 _NUMBERED_NAME = re.compile(
@@ -328,7 +329,7 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> WeightedQu
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
-    traits = AnswerTraits.of(question, ask.earlier)
+    traits = AnswerTraits.of(question.replace(_EACH, "") if ask.name else question, ask.earlier)
     text = f"{question} {ask.context}".strip()
     codes = codes_named(question if NUMBERED.search(question) else text)
     return WeightedQuestion(text, {term: weight / total for term, weight in weights.items()}, traits, codes)
