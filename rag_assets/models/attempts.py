@@ -107,7 +107,7 @@ class CongestionWindow:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._limit = float(most)
         self._threshold = float(most)
         self._running = 0
@@ -134,7 +134,7 @@ class CongestionWindow:
     def grow(self) -> None:
         """An attempt was answered."""
         slow_start = self._limit < self._threshold
-        self._limit = min(self._most, self._limit + (1.0 if slow_start else 1.0 / self._limit))
+        self._limit = min(self.most, self._limit + (1.0 if slow_start else 1.0 / self._limit))
         self._admit()
 
     def halve(self, sent_at: float) -> None:
@@ -308,7 +308,7 @@ class Attempts:
 
     async def _try(self, request: Request) -> Completion:
         began_at = time.monotonic()
-        failed_attempts = limited_attempts = 0
+        attempts = failed_attempts = limited_attempts = 0
         alone = False
         while self._failure is None:
             try:
@@ -316,6 +316,8 @@ class Attempts:
             except TimeoutError:
                 self._check_patience(began_at, 0.0)
             except CallError as error:
+                attempts += 1
+                was_alone, alone = alone or self._window.most == 1, error.problem is CallProblem.FULL
                 match error.problem:
                     case CallProblem.REJECTED:
                         return replace(_failed_completion(request, str(error), began_at), rejected=True)
@@ -327,16 +329,14 @@ class Attempts:
                         pass
                     case CallProblem.OVERLOADED if self._answered and self._is_out:
                         pass
-                    case CallProblem.FULL if not alone:
-                        alone = True  # others may have taken the room
+                    case CallProblem.FULL if not was_alone:
+                        pass  # others may have taken the room
                     case _:
                         failed_attempts += 1
                 seconds = time.monotonic() - began_at
                 is_unlucky = limited_attempts >= self._pacing.limited_attempts and seconds >= self._pacing.limited
                 if failed_attempts >= self._attempts or is_unlucky:
-                    return _failed_completion(
-                        request, f"{error}; {failed_attempts + limited_attempts} attempts in {seconds:.0f} s", began_at
-                    )
+                    return _failed_completion(request, f"{error}; {attempts} attempts in {seconds:.0f} s", began_at)
                 if self._failure is None:
                     wait_seconds = self._pacing.asked_seconds(error)
                     failures = 1 if wait_seconds else max(1, failed_attempts + limited_attempts)

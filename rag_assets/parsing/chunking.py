@@ -248,8 +248,9 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
     for place, cell in cells:
         prefix = _label(columns, place)
         prefix_tokens = tokenizer.count_tokens([prefix])[0]
-        room = max(budget // 2, budget - name_tokens - prefix_tokens - 1)
-        prefix = prefix if prefix_tokens < budget // 2 else prefix[:20]
+        half = (budget - name_tokens) // 2
+        room = max(half, budget - name_tokens - prefix_tokens - 1)
+        prefix = prefix if prefix_tokens < half else prefix[:20]
         for piece in _cut(cell, tokenizer, room):
             text = prefix + piece
             count = tokenizer.count_tokens([text])[0]

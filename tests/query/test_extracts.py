@@ -430,6 +430,21 @@ def test_the_row_of_a_name_is_no_answer_to_what_it_names() -> None:
     assert first.text == rows[3]
 
 
+@pytest.mark.parametrize(
+    ("question", "row"),
+    [
+        ("夜間バッチのジョブIDは何ですか", "ジョブ名 | 夜間バッチ | ジョブID | NIGHTLY"),
+        ("会員のテーブル名は何ですか", "エンティティ名 | 会員 | テーブル名 | MEMBER"),
+        ("ログイン画面の画面IDは何ですか", "画面名 | ログイン画面 | 画面ID | LOGIN"),
+    ],
+)
+def test_another_name_in_the_row_of_a_name_is_an_answer(question: str, row: str) -> None:
+    rows = [row, "作成者 | 山田 | 作成日 | 4月1日", "更新者 | 佐藤 | 更新日 | 5月1日"]
+    text = "\n".join(rows)
+    (first, *_), _ = extracts([Ask(question)], [source(text)], [PageBlock("table", (), text)])
+    assert first.text == row
+
+
 def test_names_of_a_form_are_context_of_what_stands_below_until_another_form_begins() -> None:
     rows = ["テーブル名 | users", "備考 | 利用者を管理する。", "テーブル名 | orders", "備考 | 注文を管理する。"]
     contexts = {statement.text: statement.context for statement in statements("\n".join(rows))}
@@ -444,10 +459,12 @@ def test_names_of_a_form_are_context_of_what_stands_below_until_another_form_beg
         ("第八回大会の開催日は2026年3月1日とする。", True),
         ("第6回大会の開催日は2023年3月12日とする。", False),
         ("大会の開催日は2023年3月12日とする。", True),  # which one it is of is not said
+        ("第6回からの大会の開催日\n回 | 開催日\n6 | 2023年3月12日\n8 | 2026年3月1日", True),
     ],
 )
 def test_another_of_a_series_is_not_the_one_that_is_asked_for(text: str, *, answers: bool) -> None:
-    assert extracts([Ask("第8回大会の開催日はいつですか")], [source(text)])[1] is answers
+    passage = replace(source(text), beginning=text.partition("\n")[0])
+    assert extracts([Ask("第8回大会の開催日はいつですか")], [passage])[1] is answers
 
 
 def test_a_document_without_the_name_that_another_goes_by_comes_behind() -> None:
@@ -458,6 +475,15 @@ def test_a_document_without_the_name_that_another_goes_by_comes_behind() -> None
     ]
     (first, *_), _ = extracts([Ask("Dulcisのメールアドレスの型は")], passages)
     assert "VARCHAR(40)" in first.text
+
+
+def test_of_two_names_that_documents_go_by_neither_comes_behind() -> None:
+    text = "{}の公開の手順は、担当の者が決める。"
+    names = ["Redmine", "GitLab"]
+    passages = [source(text.format(name), number, f"docs/{name}.docx") for number, name in enumerate(names, 1)]
+    other = source("公開の手順は、担当の者が決める。", 3, "docs/other.docx")
+    (first, *_), _ = extracts([Ask("RedmineとGitLabの公開の手順は")], [other, *passages])
+    assert first.citations[0].number in {1, 2}
 
 
 def test_lines_of_cells_are_whole() -> None:

@@ -158,14 +158,18 @@ def _choice_block(values: tuple[str, ...], place: str, areas: list[Area], texts:
 
 
 def _column_name(area: Area, values: Sequence[str], texts: Texts) -> str:
-    """What stands above cells of a column, or in the first of them, and is none of their values; nothing for one cell,
-    above which another value may stand.
+    """What stands above cells, or, where nothing does, in the first of them, and is none of their values; nothing for
+    cells of one row, above which another value may stand, nor below several names.
     """
     if area.bottom == area.top:
         return ""
-    column = (one_line(texts.get(row, {}).get(area.left, "")) for row in range(area.top, area.top - _ROWS_ABOVE, -1))
-    name = next(filter(None, column), "")
-    return name if len(name) <= _NAME_CHARS and name not in values else ""
+    for row in (*range(area.top - 1, area.top - 1 - _ROWS_ABOVE, -1), area.top):
+        cells = texts.get(row, {})
+        names = {one_line(cells[column]) for column in range(area.left, area.right + 1) if column in cells} - {""}
+        if names:
+            name = names.pop()
+            return name if not names and len(name) <= _NAME_CHARS and name not in values else ""
+    return ""
 
 
 def hidden_blocks(cells: SheetCells) -> list[Block]:

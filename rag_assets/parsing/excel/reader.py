@@ -58,6 +58,7 @@ _REVISION_COLUMNS = (
 )
 _LONG_BLOCKS = 40
 _LONG_TEXT_CHARS = 50
+_SENTENCE = re.compile(r"。|[a-z]{2}\. [A-Z]|[a-z]{2}\.$")
 _LEAST_LONG_TEXTS = 3  # of a sheet that explains something, whatever its name
 
 Sheet = tuple[Sequence[Block], Sequence[ParseError]]
@@ -215,10 +216,10 @@ def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
 
 
 def _count_long_texts(blocks: Sequence[Block]) -> int:
-    """Texts of a length that names, dates and entries of contents do not have, each once."""
+    """Texts with whole sentences, of a length that names, dates and entries of contents do not have, each once."""
     texts = {text for block in blocks for row in block.rows for text in row.cells}
     texts.update(block.text for block in blocks if not block.rows)
-    return sum(len(text) >= _LONG_TEXT_CHARS for text in texts)
+    return sum(len(text) >= _LONG_TEXT_CHARS and _SENTENCE.search(text) is not None for text in texts)
 
 
 def _role_by_name(text: str) -> PageRole | None:

@@ -103,7 +103,7 @@ _EACH = "それぞれ"  # of several that are compared, which asks one thing of 
 _ELSEWHERE = 0.6  # of a score, for what stands in a document without a name that others go by
 _NAME_LETTERS = 4
 _NUMBERED_NAME = re.compile(
-    rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期号次])"
+    rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
@@ -372,18 +372,18 @@ def _ranking(
 
 
 def _named_elsewhere(question: WeightedQuestion, candidates: Sequence[_Candidate]) -> frozenset[str]:
-    """Documents that do not hold a name of the question, by which the path of others goes."""
+    """Documents that hold no name of the question by which the path of another goes."""
     names = _latin_names(question.text, question.weights)
     held: dict[str, frozenset[str]] = {}
     called: dict[str, frozenset[str]] = {}
     for candidate in candidates:
         document = candidate.source.document_id
         if document not in held:
-            called[document] = names & terms_of(document.replace("_", " ").replace("-", " "))
+            called[document] = names & terms_of(re.sub("[_-]", " ", str(PurePath(document).with_suffix(""))))
             held[document] = names & terms_of(candidate.source.beginning) | called[document]
         held[document] |= names & (candidate.own | candidate.above | candidate.named)
-    calling = frozenset().union(*called.values()) if called else frozenset()
-    return frozenset(document for document, terms in held.items() if not calling <= terms)
+    calling = frozenset[str]().union(*called.values())
+    return frozenset(document for document, terms in held.items() if calling and calling.isdisjoint(terms))
 
 
 def _placed_statement(candidate: _Candidate, question: WeightedQuestion) -> PlacedStatement:
@@ -610,7 +610,8 @@ def _sureness(
     long_words = map(terms_of, _LONG_WORD.findall(keywords(question.text)))
     lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
-    lacks = lacks or _is_of_another_number(question.text, "\n".join([best.source.document_id, *texts]))
+    called = f"{best.source.document_id}\n{best.source.title}\n{best.source.beginning}"
+    lacks = lacks or _is_of_another_number(question.text, called, "\n".join([called, *texts]))
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
     taken_off = (
@@ -635,17 +636,20 @@ def _latin_names(question: str, terms: Iterable[str]) -> frozenset[str]:
     return frozenset(term for term in terms if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha())
 
 
-def _is_of_another_number(question: str, text: str) -> bool:
-    """Whether a text has what the question names by its number in a series, as 「第8回」, under other numbers alone."""
-    named, held = (
-        {
-            (int(number) if number.isdecimal() else KANJI_NUMBERS.index(number) + 1, unit)
-            for number, unit in _NUMBERED_NAME.findall(unicodedata.normalize("NFKC", part))
-        }
-        for part in (question, text)
-    )
-    units = {unit for _, unit in held}
-    return any(unit in units and (number, unit) not in held for number, unit in named)
+def _is_of_another_number(question: str, called: str, text: str) -> bool:
+    """Whether a document is called by another number of a series than the question names, as 「第8回」, and its text
+    has the one asked for in no form.
+    """
+    asked, own = (set(_NUMBERED_NAME.findall(unicodedata.normalize("NFKC", part))) for part in (question, called))
+    plain = unicodedata.normalize("NFKC", text)
+    for number, unit in asked:
+        value = int(number) if number.isdecimal() else KANJI_NUMBERS.index(number) + 1
+        kanji = KANJI_NUMBERS[value - 1] if 0 < value <= len(KANJI_NUMBERS) else number
+        held = rf"(?<![\d.])0*{value}(?:\s?{unit}|\.0\b)|{kanji}\s?{unit}|(?:^|\| )0*{value}(?: \||$)"
+        is_range = rf"\d\s?{unit}?\s?[〜~～から-]+\s?第?\s?\d+\s?{unit}"
+        if any(unit == other for _, other in own) and not re.search(f"{held}|{is_range}", plain, re.MULTILINE):
+            return True
+    return False
 
 
 def _names_of(identifier: str) -> tuple[str, ...]:

@@ -106,11 +106,13 @@ _LEAST_FORM_LABELS = 2
 NAME_LABEL = re.compile(  # of what the rows beside it describe
     r"(?:[論物]理)?"
     r"(?:テーブル|エンティティ|ファイル|画面|帳票|機能|処理|クラス|電文|レコード|ジョブ|バッチ|API|メッセージ|システム)"
-    r"(?:の|[論物]理)?(?:名称?|ID|英名|和名)"
-    r"|(?:physical |logical )?(?:table|entity|screen|file|class|api|job) (?:name|id)",
+    r"(?:の|[論物]理)?(?:名称?|英名|和名)|(?:physical |logical )?(?:table|entity|screen|file|class|api|job) name",
     re.IGNORECASE,
 )
 _NAMED_CHARS = 60
+_DESCRIBES = re.compile(  # label of what is said of it
+    r"\w{0,8}(?:説明|概要|備考|目的|用途|役割|内容)|description|summary|purpose|overview|remarks?|notes?", re.IGNORECASE
+)
 _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
@@ -264,6 +266,7 @@ class _StatementReader:
 
     def _end_table(self) -> None:
         self.header, self.widest, self.group, self.above = (), 0, "", ()
+        self.named = {}
 
     def _read(self, text: str) -> Iterator[Statement]:
         lines = [together(one_line(line)) for line in text.splitlines()]
@@ -390,7 +393,7 @@ class _StatementReader:
             is_header = is_header or (bool(self.header) and not is_headed)
         self.is_below = not values[0] if self.is_below is None else self.is_below
         self.group = "" if is_header or (self.is_below and values[0]) else self.group
-        described = self._described(values)
+        described = () if is_header else self._described(values)
         context = " ".join(filter(None, (self._context, *described, self.item, *(self.header if is_headed else ()))))
         kind = StatementKind.HEADING if is_header else StatementKind.ROW
         spanning_cells = _spanning(self.above, values) if is_headed else ()
@@ -400,7 +403,7 @@ class _StatementReader:
         yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _described(self, values: Sequence[str]) -> tuple[str, ...]:
-        """Names that rows above give to what this one describes, too; its own are kept for those below."""
+        """What a row that describes something, by its label, is of: the names that rows above it give."""
         names = {
             label: value
             for label, value in pairwise(values)
@@ -408,9 +411,8 @@ class _StatementReader:
         }
         if not self.named.keys().isdisjoint(names):
             self.named = {}  # of another thing
-        described = tuple(self.named.values())
         self.named |= names
-        return described
+        return tuple(self.named.values()) if any(map(_DESCRIBES.fullmatch, values[:-1])) else ()
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""

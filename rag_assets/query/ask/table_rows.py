@@ -686,12 +686,20 @@ def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) ->
 
 
 def _number_named(asked: str) -> str:
-    """Pattern of a number that a row has for what is counted: below the last name before `何`, as 「社会増加数」 of
-    「社会増加数は何人」, or right behind a word of the question.
+    """Pattern of a number that a row has for what is counted: below the last name before `何`, where this is one of a
+    number, as 「社会増加数」 of 「社会増加数は何人」, or right behind what is told of it, as in 「停止525」.
     """
     names = re.findall(rf"[{HAN}{KATAKANA_AND_MARKS}]{{2,}}", asked)
-    below = rf"{re.escape(names[-1])}[^|]*: [\d.,]+(?=$|{re.escape(_CELL)})" if names else "(?!)"
-    return "|".join([below, *(rf"{re.escape(name)}:?\s?\d[\d.,]*" for name in dict.fromkeys(names))])
+    if not names:
+        return "(?!)"
+    below = (
+        rf"{re.escape(names[-1])}[^|:\n]*: [\d.,]+(?=$|\n|{re.escape(_CELL)})"
+        if names[-1][-1] in "数口計量"
+        else "(?!)"
+    )
+    states = [name for name in dict.fromkeys(names[:-1]) if re.search(rf"{re.escape(name)}(?:に|し|され|中|済)", asked)]
+    behind = [rf"{re.escape(name)}\d[\d,]*(?=$|[\s/|、。(（])" for name in states]
+    return "|".join([below, *behind])
 
 
 def are_sample(question: str, said: Sequence[str]) -> bool:

@@ -115,12 +115,14 @@ _SUM = re.compile(
     r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|(?:^|[|:] )\d{3,6}(?:$| \|)"
 )  # as sums are written: in thousands, or as a whole cell
 _CELL_SIGN = " | "
+_PAID = re.compile(r"(?<![資材原])料$|金額?$|[費額価税]$|手当$")
+_SUM_CELL = re.compile(r"(?:^|[|:] )[¥￥]?\d{1,3}(?:,\d{3})+円?(?=$| \|)")
 _ALL_NUMBER = re.compile(r"[-−▲△]?\d[\d.,]*")
 _SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
 _SHARE = re.compile(
     r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
 )
-_SHARED = re.compile(r"[%％率]|割合|percent|share|rate", re.IGNORECASE)
+_SHARED = re.compile(r"[%％率]|割合|(?<![a-z])(?:percent(?:age)?|share|rate)(?![a-z])", re.IGNORECASE)
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
     r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
@@ -139,7 +141,7 @@ _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
 _ASKED_WITHIN = re.compile(  # 「予約が何件あるかを返すのはどれ」 asks for no number
-    rf"(?:何|いく[つら])[^、。]{{1,12}}?か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
+    rf"(?:何[^、。]{{1,12}}?|いく[つら][^、。]{{0,12}}?)か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
     re.IGNORECASE,
 )
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
@@ -172,7 +174,8 @@ _KINDS = (  # of values that are known by their form, and how they are asked for
 )
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
-_BACKWARD = 0.4  # of that, for one that ends there
+_LETTERED = re.compile(r"[^\W\d_]")
+_BACKWARD = 0.4  # of what a connection from what is named counts, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
 QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
@@ -374,9 +377,9 @@ def _has(text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], statemen
 
 
 def _heads_sums(statement: Statement) -> bool:
-    """Whether what heads a list or table names something that is paid, and sums stand below."""
-    heads = any(_PRICED.search(line) and _CELL_SIGN not in line for line in statement.lines[:1])
-    return heads and _SUM.search(statement.text) is not None
+    """Whether what heads a list or table names something that is paid, and sums stand in cells below."""
+    heads = any(_PAID.search(line) and _CELL_SIGN not in line for line in statement.lines[:1])
+    return heads and any(map(_SUM_CELL.search, statement.lines[1:]))
 
 
 def _counts(statement: Statement, unit: str) -> bool:
@@ -415,10 +418,10 @@ class WeightedQuestion:
 
     def repeats(self, own: Set[str], statement: Statement) -> bool:
         """Whether a statement says hardly anything but what was asked, as the row of a name does to who gives it."""
+        cells = [value for _, value in statement.cells]
+        if statement.kind is StatementKind.ROW and any(map(NAME_LABEL.fullmatch, cells)):
+            return all(NAME_LABEL.fullmatch(cell) or terms_of(cell) <= self.weights.keys() for cell in cells)
         new = own - self.weights.keys()
-        if statement.kind is StatementKind.ROW:
-            labels = [value for _, value in statement.cells if NAME_LABEL.fullmatch(value)]
-            new -= terms_of(" ".join([*labels, *(label for label, _ in statement.cells)])) if labels else set()
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
     def keyed(self, statement: Statement) -> float:
@@ -426,7 +429,8 @@ class WeightedQuestion:
         if statement.kind is not StatementKind.ROW:
             return 0.0
         folded_text = fold_name(self.text)
-        cells = [fold_name(part) for _, value in statement.cells for part in {value, ITEM.sub("", value)} if part]
+        cells = [fold_name(value) for _, value in statement.cells]
+        cells += [fold_name(name) for _, value in statement.cells if _LETTERED.search(name := ITEM.sub("", value))]
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
             return QUOTED_CELL
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}

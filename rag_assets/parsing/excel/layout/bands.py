@@ -168,7 +168,10 @@ def _is_much_wider(band: Band, part: Sequence[Band], below: Sequence[Band]) -> b
     """Whether a row of names has far more columns than any above it, as the rows below it do, while those above stand
     left of them, as in a title block above a table.
     """
-    count, most = len(band.texts), max(len(row.texts) for row in part)
+    count = len(band.texts)
+    if count < len(part[-1].texts) + _LEAST_MORE:  # as nearly all rows
+        return False
+    most = max(len(row.texts) for row in part)
     if any(map(is_number, band.texts)) or sum(map(is_name, band.texts)) < count * _MOST:
         return False
     if most < _WIDER or count < max(_WIDER * most, most + _LEAST_MORE):
