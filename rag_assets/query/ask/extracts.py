@@ -514,11 +514,9 @@ def _with_whole_list(
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
     lines = standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead)
     held_lines = _held_lines(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
-    own_lines = first.statement.lines or (
-        (first.statement.text,) if first.statement.kind is not StatementKind.ROW else ()
-    )
     held_text = squeezed("".join(line for _, line in held_lines))
-    if len(held_lines) <= max(1, len(own_lines)) or not all(squeezed(line) in held_text for line in own_lines[:1]):
+    is_row = first.statement.kind is StatementKind.ROW  # which passages hold in several forms
+    if len(held_lines) <= max(1, len(first.statement.lines)) or not (is_row or squeezed(known_lines[0]) in held_text):
         return list(best)
     lines = tuple(line for _, line in held_lines)
     whole = replace(
@@ -595,7 +593,6 @@ def _sureness(
     )
     held_terms |= {term.lstrip("0") for term in held_terms if term.isdecimal()}
     identifiers = [term for term in question.weights if term_kind(term) == TermKind.IDENTIFIER]
-    texts = {candidate.source.whole_text for candidate in passage} | {best.source.beginning}
     path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
     missing_identifiers = [
         term
@@ -611,7 +608,8 @@ def _sureness(
     lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
     called = f"{best.source.document_id}\n{best.source.title}\n{best.source.beginning}"
-    lacks = lacks or _is_of_another_number(question.text, called, "\n".join([called, *texts]))
+    texts = dict.fromkeys(candidate.source.whole_text for candidate in passage)
+    lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
     taken_off = (
@@ -636,12 +634,12 @@ def _latin_names(question: str, terms: Iterable[str]) -> frozenset[str]:
     return frozenset(term for term in terms if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha())
 
 
-def _is_of_another_number(question: str, called: str, text: str) -> bool:
+def _is_of_another_number(question: str, text: str, called: str) -> bool:
     """Whether a document is called by another number of a series than the question names, as 「第8回」, and its text
     has the one asked for in no form.
     """
     asked, own = (set(_NUMBERED_NAME.findall(unicodedata.normalize("NFKC", part))) for part in (question, called))
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicodedata.normalize("NFKC", f"{called}\n{text}")
     for number, unit in asked:
         value = int(number) if number.isdecimal() else KANJI_NUMBERS.index(number) + 1
         kanji = KANJI_NUMBERS[value - 1] if 0 < value <= len(KANJI_NUMBERS) else number
