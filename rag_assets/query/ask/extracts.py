@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import PurePath
@@ -29,7 +29,6 @@ from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import (
-    ADDRESS,
     ITEM,
     KANJI_NUMBERS,
     STATEMENT_CHARS,
@@ -43,7 +42,6 @@ from rag_assets.query.ask.wanted import (
     NOTHING,
     NUMBERED,
     QUOTED,
-    QUOTED_CELL,
     TERM_WEIGHTS,
     AnswerTraits,
     WeightedQuestion,
@@ -85,11 +83,8 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 }
 _ROW_CHARS = 200
 _ROW_OF_SEVERAL_CHARS = 500
-_ASKED_AGAIN = 0.4  # of the terms of a question in a cell
-_LEAST_ANSWER = 10  # characters of a cell that answers another
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _UNREAD = -0.4  # how surely a statement answers that was not read: what words tell must be more then
-_LEAST_LOG_ODDS = -2.0  # of how surely it answers
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 READ_TOGETHER = 16  # statements that are read together with the question
 _PLACE_CHARS = 80  # of the place of one
@@ -100,38 +95,30 @@ _OWN = 1.3  # weight of terms that the title and place do not hold already, beyo
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
 _EACH = "それぞれ"  # of several that are compared, which asks one thing of each
-_ELSEWHERE = 0.6  # of a score, for what stands in a document without a name that others go by
-_NAME_LETTERS = 4
 _NUMBERED_NAME = re.compile(
     rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
-_OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
-_NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
-_LACKING_FIGURE = 2.0  # taken off where the best statement has none
-_SPELLED_OUT = 2.0  # of one that spells out a short form, where that is asked for
+_NO_NUMBER = 0.4  # of a score, for a statement without a figure or a date where one is asked for
+_LACKING_NUMBER = 2.0  # taken off where the best statement has none
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
-_IN_LIST = 0.3  # added where several things are asked for, in a place named as a list of them
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _SURE_LOG_ODDS = 0.2  # weight of how surely the best statement answers
-_SURE_LINKED = 0.3  # for a connection that starts or ends at what the question names
 _SURE_KEYED = 0.4  # for a row of which a question for one thing names a whole cell
 _SURE_LEAD = 0.5  # of the share by which the best score is above the next, beyond the usual one
 _USUAL_LEAD = 0.1
 _SURE_PART = 0.04  # instead of both, for a part of a question
 _SURE_RANK = 0.35  # taken off by the logarithm of the rank of its passage
-_STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _FOREIGN_HELD = 0.2  # of a word that a passage of another language may hold in its own
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _SURE = 0.6  # from which a statement is taken for an answer, see `_sureness`
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 _READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
-_NAME_AND_YEAR = re.compile(r"([^\W\d_]{3,})((?:19|20)\d\d)")
 _LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
@@ -141,13 +128,6 @@ _WHICH_ASKED = re.compile(
     re.IGNORECASE,
 )
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
-_NEGATED_CONDITION = re.compile(
-    r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
-    r"|\b(?:if|where|when)\b[^.;,]{0,40}(?:\bnot\b|n't\b)|\b(?:without|unless)\b",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
-_HOW_ASKED = re.compile(r"\bhow (?:long|often|far|old|big|large|high|deep|wide|fast|soon|late)\b", re.IGNORECASE)
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
     r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
@@ -232,8 +212,6 @@ def extracts(
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
         if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement):
             best = _with_whole_list(question, best, sources, blocks_of)
-        if question.wanted.several:
-            best = _without_repeats(best)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
                 (candidate.source.document_id, _text(candidate.statement, question)), (candidate, question)
@@ -309,8 +287,8 @@ def _candidates(
         _Candidate(
             source,
             statement,
-            terms_of(ADDRESS.sub(" ", f"{statement.group} {statement.text}")),
-            terms_of(ADDRESS.sub(" ", statement.context)),
+            terms_of(f"{statement.group} {statement.text}"),
+            terms_of(statement.context),
             name_terms,
         )
         for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
@@ -344,17 +322,8 @@ def _ranking(
     sources = {candidate.source.number: candidate.source for candidate in candidates}
     coverage = {number: _coverage(question.text, source) for number, source in sources.items()}
     foreign = {number for number, source in sources.items() if _is_foreign(question.text, source)}
-    elsewhere = _named_elsewhere(question, candidates)
     scored_candidates = [
-        (
-            _words_score(
-                question,
-                candidate,
-                coverage[candidate.source.number],
-                elsewhere=candidate.source.document_id in elsewhere,
-            ),
-            candidate,
-        )
+        (_words_score(question, candidate, coverage[candidate.source.number]), candidate)
         for candidate in candidates
         if candidate.statement.kind is not StatementKind.HEADING
         and (question.share(candidate.own | candidate.above) > 0 or candidate.source.number in foreign)
@@ -371,21 +340,6 @@ def _ranking(
     return sorted(rescored_candidates, key=lambda pair: -pair[0])
 
 
-def _named_elsewhere(question: WeightedQuestion, candidates: Sequence[_Candidate]) -> frozenset[str]:
-    """Documents that hold no name of the question by which the path of another goes."""
-    names = _latin_names(question.text, question.weights)
-    held: dict[str, frozenset[str]] = {}
-    called: dict[str, frozenset[str]] = {}
-    for candidate in candidates:
-        document = candidate.source.document_id
-        if document not in held:
-            called[document] = names & terms_of(re.sub("[_-]", " ", str(PurePath(document).with_suffix(""))))
-            held[document] = names & terms_of(candidate.source.beginning) | called[document]
-        held[document] |= names & (candidate.own | candidate.above | candidate.named)
-    calling = frozenset[str]().union(*called.values())
-    return frozenset(document for document, terms in held.items() if calling and calling.isdisjoint(terms))
-
-
 def _placed_statement(candidate: _Candidate, question: WeightedQuestion) -> PlacedStatement:
     """A candidate as it is said, with where it stands."""
     source = candidate.source
@@ -394,9 +348,7 @@ def _placed_statement(candidate: _Candidate, question: WeightedQuestion) -> Plac
     return PlacedStatement(_text(candidate.statement, question, _ROW_CHARS), place[:_PLACE_CHARS], context)
 
 
-def _words_score(
-    question: WeightedQuestion, candidate: _Candidate, coverage: float, *, elsewhere: bool = False
-) -> float:
+def _words_score(question: WeightedQuestion, candidate: _Candidate, coverage: float) -> float:
     """By the terms of the question that a candidate, and its passage, hold or stand under, as far as the candidate can
     answer at all.
     """
@@ -409,18 +361,10 @@ def _words_score(
     score += _OWN * question.share(candidate.own - candidate.named) + _KEYED * question.keyed(statement)
     if question.repeats(candidate.own, candidate.statement):
         score *= _OFF
-    score *= _ELSEWHERE if elsewhere else 1.0
-    if question.wanted.spells_out(statement):
-        score *= _SPELLED_OUT
     if statement.kind is StatementKind.LIST and not question.wanted.several:
         score *= _OFF
-    if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(question.text):
-        score *= _OPPOSITE
     score += _COVERED * coverage + _LINKED * question.leads(statement)
-    if question.wanted.several and (statement.lines or any(header for header, _ in statement.cells)):
-        place = f"{candidate.source.title} {candidate.source.citation} {statement.context}"
-        score += _IN_LIST * question.is_listed_at(place)
-    return _NO_FIGURE * score if question.wanted.lacks_figure(statement) else score
+    return _NO_NUMBER * score if question.wanted.lacks_number(statement) else score
 
 
 def _best_candidates(
@@ -436,13 +380,6 @@ def _best_candidates(
     for score, candidate in ranking:
         if score < _NEARLY * ranking[0][0]:
             break
-        answers_by_words = (
-            question.wanted.several
-            or question.leads(candidate.statement)
-            or question.keyed(candidate.statement) == QUOTED_CELL
-        )
-        if best and candidate.log_odds < _LEAST_LOG_ODDS and not answers_by_words:
-            continue
         is_sibling = score >= _SIBLING * ranking[0][0] and _is_sibling(question, candidate, best)
         length = len(_text(candidate.statement, question))
         new = is_sibling or not any(_repeats(candidate, better, several=question.wanted.several) for better in best)
@@ -481,25 +418,13 @@ def _is_said_by(first: _Candidate, candidate: _Candidate) -> bool:
     return is_there and candidate.statement.text in first.statement.text
 
 
-def _without_repeats(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Candidates without lists whose items another one has."""
-    distinct_candidates: list[_Candidate] = []
-    for candidate in candidates:
-        items = set(candidate.statement.lines[1:])
-        if not items or not any(
-            items <= set(earlier_candidate.statement.lines) for earlier_candidate in distinct_candidates
-        ):
-            distinct_candidates.append(candidate)
-    return distinct_candidates
-
-
 def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     """Whether all that the best statement is of answers: several things are asked for, and not of the row that the
     question names, or it is a list, and no figure is asked for.
     """
     is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
     is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
-    return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
+    return (question.wanted.several and not is_named) or (is_lead and not question.wanted.number)
 
 
 def _with_whole_list(
@@ -613,7 +538,7 @@ def _sureness(
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
     taken_off = (
-        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_FIGURE * question.wanted.lacks_figure(best.statement)
+        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_NUMBER * question.wanted.lacks_number(best.statement)
     )
     says_little = question.wanted.several or question.repeats(best.own, best.statement)
     key_score = 0.0 if says_little else question.keyed(best.statement)
@@ -622,16 +547,8 @@ def _sureness(
         coverage
         + _SURE_LOG_ODDS * best.log_odds
         - _SURE_RANK * math.log(max(1, best.source.rank))
-        + _SURE_LINKED * question.leads(best.statement)
         + (-taken_off if taken_off else distinction)
     )
-
-
-def _latin_names(question: str, terms: Iterable[str]) -> frozenset[str]:
-    """Words in Latin letters of a question in Japanese, which name something there."""
-    if not is_asked_in_japanese(question):
-        return frozenset()
-    return frozenset(term for term in terms if len(term) >= _NAME_LETTERS and term.isascii() and term.isalpha())
 
 
 def _is_of_another_number(question: str, text: str, called: str) -> bool:
@@ -658,10 +575,8 @@ def _names_of(identifier: str) -> tuple[str, ...]:
 
 def _stands_within(identifier: str, path: str) -> bool:
     """Whether a path holds an identifier, also as part of a longer one: `money_nest` in `money_nest_app`, but neither
-    `ab1` in `ab12` nor `1.2` in `1.2.3`; of a name with a year, both: `fair2024` in `fair/list_2024`.
+    `ab1` in `ab12` nor `1.2` in `1.2.3`.
     """
-    if parts := _NAME_AND_YEAR.fullmatch(identifier):
-        return all(_stands_within(part, path) for part in parts.groups())
     before, after = (r"\d" if end.isdigit() else r"[^\W\d_]" for end in (identifier[0], identifier[-1]))
     alone = rf"(?<!{before})(?<!\d[.-]){re.escape(identifier)}(?!{after})(?![.-]\d)"
     return re.search(alone, path) is not None
@@ -671,18 +586,16 @@ def _coverage(question: str, source: Source) -> float:
     """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
     ones count no more, as measured.
     """
-    words = dict.fromkeys(content_words(keywords(_HOW_ASKED.sub("how", question))))
-    weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
+    words = dict.fromkeys(content_words(keywords(question)))
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
-    shares = shares_held(list(words), together(ADDRESS.sub(" ", text)))
+    shares = shares_held(list(words), together(text))
     if _is_foreign(question, source):
         is_translated = is_wide if is_asked_in_japanese(question) else _is_plain
         shares = [
             max(share, _FOREIGN_HELD) if is_translated([word]) else share
             for word, share in zip(words, shares, strict=True)
         ]
-    held_weight = sum(weight * share for weight, share in zip(weights, shares, strict=True))
-    return held_weight / (sum(weights) or 1.0)
+    return sum(shares) / (len(words) or 1)
 
 
 def _is_foreign(question: str, source: Source) -> bool:
@@ -742,9 +655,6 @@ def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
     cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
-    answers = [cell for cell in cells if not _is_asked_again(question, *cell)]
-    if any(len(value) >= _LEAST_ANSWER for _, value in answers):
-        cells = answers  # of a row of questions and answers
     columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
     texts = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
     shares = _cell_shares(question, cells)
@@ -755,13 +665,6 @@ def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
             chosen_places.add(place)
             room -= len(texts[place]) + len(_CELL)
     return f"{group}{_CELL.join(texts[place] for place in sorted(chosen_places))}"
-
-
-def _is_asked_again(question: WeightedQuestion, header: str, value: str) -> bool:
-    """Whether a cell is nearly the question that is asked."""
-    terms = terms_of(value)
-    alike = len(terms & question.weights.keys()) >= _ASKED_AGAIN * len(terms)
-    return asks(value) and alike and not question.wanted.is_asked(header)
 
 
 def _column(header: str, columns: Mapping[str, int]) -> str:
@@ -787,10 +690,8 @@ def _cell_shares(question: WeightedQuestion, cells: Sequence[tuple[str, str]]) -
     columns = Counter(term for header in headers for term in header)
     shares = []
     for (label, value), header, value_terms in zip(cells, headers, values, strict=True):
-        is_asked = (
-            question.wanted.is_asked(label)
-            or question.wanted.is_of_kind(value)
-            or (question.wanted.date and FULL_DATE.search(unicodedata.normalize("NFKC", value)))
+        is_asked = question.wanted.is_asked(label) or (
+            question.wanted.date and FULL_DATE.search(unicodedata.normalize("NFKC", value))
         )
         header_share = math.fsum(weights[term] / columns[term] for term in header & missing_terms) / total
         shares.append(question.share(header) + question.share(value_terms) + header_share + bool(is_asked))

@@ -25,7 +25,6 @@ from rag_assets.text.plain import announces, asks, is_total, one_line, squeezed
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
 
 STATEMENT_CHARS = 300
-ADDRESS = re.compile(r"https?://\S+")  # whose words and figures say little of what it leads to
 _LONGEST_CHARS = 1000  # of text without any end
 _LIST_CHARS = 900
 _LEAST_WORDS = 2  # content words of a statement

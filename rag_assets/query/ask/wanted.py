@@ -1,8 +1,9 @@
-"""What a question asks for, as far as its words tell: a figure, a date, money, several things, the value of a label.
+"""What a question asks for, as far as its words tell: a number, a date, money, several things, the value of a label.
 
 Its terms have weights, by which is told what it names of a statement.
 
-A statement without a figure, a date or an amount of the kind that is asked for is no answer, whatever words it shares.
+A statement without a number, a date, money or a percentage where that is asked for is no answer, whatever words it
+shares. Units are not compared: what scores statements tells them apart as well.
 
 What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 """
@@ -12,32 +13,25 @@ import unicodedata
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from rag_assets.query.ask.statements import ADDRESS, ITEM, NAME_LABEL, Statement, StatementKind
+from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
-from rag_assets.text.language import is_japanese
-from rag_assets.text.scripts import HAN, HIRAGANA, IDEOGRAPHS, KATAKANA_AND_MARKS
+from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
     "(?:amount|capacity|code|cost|count|date|depth|fee|frequency|height|id|length|limit|number|percentage|price|range|rate"
     "|revenue|size|speed|sum|temperature|total|voltage|width|year)"
 )
-_PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
-_FIGURE_ASKED = re.compile(
-    "桁数|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
-    rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
-    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
-    re.IGNORECASE,
-)
-_AMOUNT_ASKED = re.compile(
-    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]"
+_NUMBER_ASKED = re.compile(
+    "いくつ|いくら|ど[のれ]くらい|桁数|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度箇種段階ペ]"
     "|(?:キロ|ミリ|センチ|メガ|ギガ)?(?:グラム|メートル|リットル|トン|ワット|ボルト|アンペア|ヘルツ|バイト|ビット)"
-    "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
-    "|どのくらい|どれくらい|(?:額|料金|費用|価格|割合|上限|下限|(?:再生|録画|録音|処理|応答|待機|待ち|所要|保持|有効)時間|容量|重さ|重量|長さ|高さ|距離|温度|周波数|面積|(?:人|件|回|枚|文字|桁)数)"
-    "(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
-)
-_UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|分|もら|取|与|休|必要|あ|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前|お)|秒|[KMGT]?B)"
+    "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMGT]?[bBm]|[かヶカ]月)"
+    "|(?:コード|ID|番号|番|日付|額|料金?|費用?|価格|値段|売上|割合|上限|下限|時間|容量|重さ|重量|長さ|高さ|距離|温度|周波数"
+    "|面積|(?:人|件|回|枚|文字|桁)数)(?:(?:は|って)(?:何|なん|いくら|いくつ|いつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
+    rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
+    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b"
+    r"|\b(?:what|which) (?:date|day|month|year|percentage)\b",
+    re.IGNORECASE,
 )
 _DATE_ASKED = re.compile(
     r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
@@ -49,10 +43,11 @@ _DATE = re.compile(
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
     re.IGNORECASE,
 )
-_SPELLED_FIGURE = re.compile(
-    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|[かヶヵ]|年|月|週|日|時|分|秒|文字|台|枚|冊|階|歳|泊|％|%)|ゼロ|なし|無制限|即時|直ちに|随時|常時|終日|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
-    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
-    r"|thousand|million|half|once|twice|double|every|hourly|nightly|daily|weekly|monthly|yearly|unlimited)\b",
+_NUMERAL = re.compile(
+    r"[\d〇一二三四五六七八九十百千万億兆半]|ゼロ|なし|無制限|(?:設け|定め)(?:てい)?(?:られ)?ない|即時|直ちに|随時|常時|終日"
+    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
+    r"|hundred|thousand|million|half|once|twice|double|every|immediately|hourly|nightly|daily|weekly|monthly|yearly"
+    r"|unlimited)\b",
     re.IGNORECASE,
 )
 _LINK_ASKED = re.compile(
@@ -60,11 +55,6 @@ _LINK_ASKED = re.compile(
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
     re.IGNORECASE,
 )
-_SHORT_FORM_ASKED = re.compile(
-    r"何の略|略(?:語|称)?(?:は|って|です)|の正式(?:名|な名)|\b(?:stands? for|short for|spelled out)\b", re.IGNORECASE
-)
-_SHORT_FORM = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{1,7}(?![A-Za-z0-9])")
-_CAPITALIZED = re.compile(r"(?<![A-Za-z])[A-Z](?=[a-z])")
 _DEFINITION_ASKED = re.compile(
     r"とは|って(?:何|なに|どう|どん)|の(?:意味|定義)|(?:は|って|という)[^、。]{0,6}(?:どういう|どのような|どんな)"
     r"|(?:は|って)(?:何|なに)(?:を(?:する|す|表|指|意味)|のため|です|でしょう|[?？]|$)"
@@ -93,85 +83,27 @@ _CODE_NAMED = re.compile(
     r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
-_AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
-_NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
-    r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
-    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.?: \d+"
-)
 _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
 )
 _MONEY = re.compile(
-    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
+    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
     r"|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
     re.IGNORECASE,
 )
-_PRICE_ASKED = re.compile(r"いくら(?!でも|か)|\bhow much (?:does|do|did) .{1,60} cost\b", re.IGNORECASE)
-_QUANTITY_ASKED = re.compile(r"[圧流温率度量長幅高重力積離数速波値抵](?:[はがで、]|って)?[^。、は]{0,4}いくら")
 _PRICED = re.compile(
     r"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue", re.IGNORECASE
 )
-_SUM = re.compile(
-    r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|(?:^|[|:] )\d{3,6}(?:$| \|)"
-)  # as sums are written: in thousands, or as a whole cell
-_CELL_SIGN = " | "
-_PAID = re.compile(r"(?<![資材原])料$|金額?$|[費額価税]$|手当$")
-_SUM_CELL = re.compile(r"(?:^|[|:] )[¥￥]?\d{1,3}(?:,\d{3})+円?(?=$| \|)")
 _ALL_NUMBER = re.compile(r"[-−▲△]?\d[\d.,]*")
 _SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
 _SHARE = re.compile(
     r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
 )
 _SHARED = re.compile(r"[%％率]|割合|(?<![a-z])(?:percent(?:age)?|share|rate)(?![a-z])", re.IGNORECASE)
-_MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
-_TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
-    rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
-    re.IGNORECASE,
-)
-_TIME = re.compile(
-    r"[\d一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
-    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
-    re.IGNORECASE,
-)
-_UNTIL_ASKED = re.compile("いつまで(?!も)")
-_UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[/:]\d")
-_MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
-_ASKED_WITHIN = re.compile(  # 「予約が何件あるかを返すのはどれ」 asks for no number
-    rf"(?:何[^、。]{{1,12}}?|いく[つら][^、。]{{0,12}}?)か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
-    re.IGNORECASE,
-)
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
-_OF_CLOCK = "時"
-_CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
-_BYTES = re.compile(r"[0-9]\s*(?:[KMGT]i?B|B\b|(?:キロ|メガ|ギガ|テラ)?バイト)", re.IGNORECASE)
-_COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
-_LENGTH = re.compile(r"サイズ|長さ|桁|文字|\b(?:size|length|len|digits)\b", re.IGNORECASE)
-_IN_CHARACTERS = frozenset({"文字", "桁"})
-_KINDS = (  # of values that are known by their form, and how they are asked for
-    (
-        re.compile(r"電話|連絡先|\b(?:tele)?phone\b|\btel\b|(?<![A-Za-z])(?:TEL|FAX)\b", re.IGNORECASE),
-        re.compile(r"(?<!\d)\+?\d{1,4}-\d{1,4}-\d{3,4}(?!\d)"),
-    ),
-    (re.compile(r"郵便番号|\b(?:postal|zip) ?code\b", re.IGNORECASE), re.compile(r"(?<![\d-])\d{3}-\d{4}(?![\d-])")),
-    (re.compile(r"URL|リンク|ホームページ|\b(?:website|web page|link)\b", re.IGNORECASE), re.compile(r"https?://")),
-    (re.compile(r"メール(?:アドレス)?|\be-?mail\b", re.IGNORECASE), re.compile(r"[^\s@]+@[^\s@]+\.[a-z]")),
-    (
-        re.compile(r"住所|所在地|場所|どこにあ|\baddress\b|\bwhere (?:is|are)\b", re.IGNORECASE),
-        re.compile(r"[都道府県市区町村郡].*[\d一二三四五六七八九十]"),
-    ),
-    (
-        re.compile(r"いくら|[料代]金|金額|価格|値段|費用|\bhow much\b|\b(?:price|cost|fee)\b", re.IGNORECASE),
-        re.compile(rf"{_MONEY.pattern}|(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?![\d.,])", re.IGNORECASE),
-    ),
-    (
-        re.compile(r"何時|(?:営業|開館|開園|受付|利用)時間|\bwhat time\b|\bhours\b", re.IGNORECASE),
-        re.compile(r"(?<!\d)\d{1,2}:\d{2}|\d時"),
-    ),
-)
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LETTERED = re.compile(r"[^\W\d_]")
@@ -180,7 +112,6 @@ _NAMED_END = 0.8  # share of the terms of an end from which the question names i
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
 QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
-_LIST_OF = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,}})の?一覧")
 FULL_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 
 
@@ -190,39 +121,25 @@ class AnswerTraits:
 
     Attributes:
         several: Whether it asks for several things, or a list.
-        figure: Whether for something with a figure, such as a code.
-        amount: Whether for a number that counts or measures.
+        number: Whether for a number, an amount or a date.
         money: Whether for an amount of money.
-        price: Whether for what something costs.
         share: Whether for a percentage.
-        time: Whether for how long something takes.
-        units: Of what it asks how many.
         date: Whether for a date.
-        until: Whether for a term.
         link: Whether for what comes before or after something.
-        short_forms: What is to be spelled out.
         numbered: Words with figures that stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
-        forms: Of the values that are asked for, where they are known by it, as telephone numbers are.
     """
 
     several: bool
-    figure: bool
-    amount: bool
+    number: bool
     money: bool
-    price: bool
     share: bool
-    time: bool
-    units: tuple[str, ...]
     date: bool
-    until: bool
     link: bool
-    short_forms: tuple[str, ...]
     numbered: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
-    forms: tuple[re.Pattern[str], ...]
 
     @classmethod
     def of(cls, question: str, earlier: str = "") -> "AnswerTraits":
@@ -233,31 +150,16 @@ class AnswerTraits:
             earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
         """
         text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
-        text = _ASKED_WITHIN.sub("", text)
         return cls(
             asks_for_several(text),
-            bool(_FIGURE_ASKED.search(text)),
-            bool(_AMOUNT_ASKED.search(text)),
+            bool(_NUMBER_ASKED.search(text) or _DATE_ASKED.search(text)),
             bool(_MONEY_ASKED.search(text)),
-            bool(_PRICE_ASKED.search(text)) and not _QUANTITY_ASKED.search(text),
             bool(_SHARE_ASKED.search(text)),
-            bool(_TIME_ASKED.search(text)),
-            tuple(_UNIT_ASKED.findall(text)),
             bool(_DATE_ASKED.search(text)),
-            bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
-            tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
             _defined_names(question),
-            tuple(form for pattern, form in _KINDS if pattern.search(text)),
-        )
-
-    @property
-    def measured(self) -> bool:
-        """Whether it asks for a figure, an amount or a date."""
-        return (
-            self.figure or self.amount or self.money or self.price or self.share or self.time or self.date or self.until
         )
 
     def is_asked(self, label: str) -> bool:
@@ -265,54 +167,22 @@ class AnswerTraits:
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(attribute, name) for attribute in self.attributes)
 
-    def is_of_kind(self, value: str) -> bool:
-        """Whether a value has the form of what is asked for, as a telephone number has."""
-        text = unicodedata.normalize("NFKC", value)
-        return any(form.search(text) for form in self.forms)
-
     def defines(self, statement: Statement) -> bool:
         """Whether something is to be explained, and a statement says what it is, does or means."""
         return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
-    def lacks_figure(self, statement: Statement) -> bool:
-        """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text = ADDRESS.sub(" ", statement.text)
-        if self.date and not _DATE.search(text):
-            return True
-        if self.until and not any(pattern.search(text) for pattern in (_DATE, _TIME, _CLOCK, _UNTIL)):
-            return True
-        if self._lacks_kind(statement):
-            return True
-        if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
-            return True
-        if _SPELLED_FIGURE.search(text):
-            return False
-        text = unicodedata.normalize("NFKC", _PAGE_OF.sub("", text))
-        if self.amount and not any(
-            amount not in self.numbered for amount in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))
+    def lacks_number(self, statement: Statement) -> bool:
+        """Whether a number is asked for, and a statement has none of its kind that the question has not."""
+        text = unicodedata.normalize("NFKC", statement.text)
+        if (
+            (self.date and not _DATE.search(text))
+            or (self.money and not _has(_MONEY, _PRICED, statement))
+            or (self.share and not _has(_SHARE, _SHARED, statement))
         ):
             return True
-        return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
-
-    def _lacks_kind(self, statement: Statement) -> bool:
-        """Whether money, a percentage or a time is asked for, and a statement says none."""
-        return (
-            (self.money and not (_has(_MONEY, _MONEY, statement) or _heads_sums(statement)))
-            or (self.price and not (_SUM.search(statement.text) or _has(_MONEY, _PRICED, statement)))
-            or (self.share and not _has(_SHARE, _SHARED, statement))
-            or (self.time and not _has(_TIME, _MEASURE, statement))
-        )
-
-    def spells_out(self, statement: Statement) -> bool:
-        """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
-        initials = "".join(_CAPITALIZED.findall(statement.text))
-        return any(short_form in statement.text and _is_within(short_form, initials) for short_form in self.short_forms)
-
-
-def _is_within(letters: str, text: str) -> bool:
-    """Whether letters stand in a text in their order."""
-    rest = iter(text)
-    return all(letter in rest for letter in letters)
+        for word in self.numbered:
+            text = text.replace(word, " ")
+        return self.number and not _NUMERAL.search(text)
 
 
 def _attributes(question: str) -> tuple[str, ...]:
@@ -322,7 +192,7 @@ def _attributes(question: str) -> tuple[str, ...]:
 
 def _defined_names(question: str) -> tuple[str, ...]:
     """What is to be explained, folded: what the question quotes, else what it asks for."""
-    if not _DEFINITION_ASKED.search(question) or _SHORT_FORM_ASKED.search(question):
+    if not _DEFINITION_ASKED.search(question):
         return ()
     names = [_BRACKETS.sub("", _ASPECT.sub("", attribute)) for attribute in _attributes(question)]
     return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *names)))
@@ -368,37 +238,12 @@ def _has(text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], statemen
     """Whether a statement says an amount of a kind, or a row has a figure under a label of that kind, at the head of
     its column or its own.
     """
-    if text_pattern.search(ADDRESS.sub(" ", statement.text)):
+    if text_pattern.search(statement.text):
         return True
     labels, values = ([cell[part] for cell in statement.cells] for part in (0, 1))
     is_below = any(label_pattern.search(label) and NUMBERED.search(value) for label, value in statement.cells)
     is_beside = any(label_pattern.search(value) and not NUMBERED.search(value) for value in values)
     return is_below or (is_beside and any(labels) and any(map(_ALL_NUMBER.fullmatch, values)))
-
-
-def _heads_sums(statement: Statement) -> bool:
-    """Whether what heads a list or table names something that is paid, and sums stand in cells below."""
-    heads = any(_PAID.search(line) and _CELL_SIGN not in line for line in statement.lines[:1])
-    return heads and any(map(_SUM_CELL.search, statement.lines[1:]))
-
-
-def _counts(statement: Statement, unit: str) -> bool:
-    """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
-    if unit == _OF_CLOCK:
-        return _CLOCK.search(unicodedata.normalize("NFKC", statement.text)) is not None
-    if unit.endswith("B"):
-        return _BYTES.search(unicodedata.normalize("NFKC", statement.text)) is not None
-    return bool(
-        re.search(
-            rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
-        )
-        or any(
-            (unit in header or _COUNT.search(header) or (unit in _IN_CHARACTERS and _LENGTH.search(header)))
-            and NUMBERED.search(value)
-            for header, value in statement.cells
-        )
-        or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
-    )
 
 
 @dataclass(frozen=True)
@@ -436,11 +281,6 @@ class WeightedQuestion:
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         is_quoted = not quotes.isdisjoint(cells)
         return QUOTED_CELL if is_quoted else float(any(is_named(folded_text, cell) for cell in cells))
-
-    def is_listed_at(self, place: str) -> bool:
-        """Whether a place is named as a list of what the question names, as `画面一覧` is."""
-        names = (fold_name(name) for name in _LIST_OF.findall(unicodedata.normalize("NFKC", place)))
-        return any(name in fold_name(self.text) for name in names)
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
