@@ -77,3 +77,31 @@ def test_a_pdf_with_such_a_font_is_found_by_its_words() -> None:
     content = f"BT /M 10 Tf 72 700 Td <{shown}> Tj ET\n{show((72, 200, 10, 'タィ'))}"
     (page,) = parse_pdf(make_pdf([content], more=more, fonts="/M 9 0 R"), 10).pages
     assert [block.text for block in page.blocks] == ["平成の資料です。", "タィ"]
+
+
+def test_glyphs_that_the_file_draws_itself_stand_within_their_line() -> None:
+    """As browsers print what no font of the file has: Type 3 fonts within a form, whose boxes pdfium places wrongly."""
+    codes = "2 beginbfchar <01> <6708> <02> <65E5> endbfchar"
+    drawn = (
+        "<< /Type /Font /Subtype /Type3 /FontMatrix [.001 0 0 -.001 0 0] /FontBBox [0 0 1000 1000] /FirstChar 1"
+        " /LastChar 2 /Widths [1000 1000] /Encoding << /Differences [1 /a /b] >> /CharProcs << /a 11 0 R /b 11 0 R >>"
+        " /ToUnicode 10 0 R >>"
+    )
+    form = (
+        "BT /L 16 Tf 1 0 0 -1 40 30 Tm (Test 2) Tj /D 16 Tf 46 0 Td <01> Tj /L 16 Tf 16 0 Td (19) Tj"
+        " /D 16 Tf 18 0 Td <02> Tj ET BT /L 16 Tf 1 0 0 -1 40 90 Tm (Below) Tj ET"
+    )
+    entries = "/Type /XObject /Subtype /Form /BBox [0 0 600 600] /Matrix [3.125 0 0 3.125 0 0]"
+    more = (
+        drawn,
+        stream(f"12 dict begin begincmap 1 begincodespacerange <00> <FF> endcodespacerange {codes} endcmap"),
+        stream("1000 0 0 0 1000 1000 d1 0 0 1000 1000 re f"),
+        stream(form, f"{entries} /Resources << /Font << /L 3 0 R /D 9 0 R >> >>"),
+    )
+    content = ".24 0 0 -.24 0 842 cm 1 0 0 1 390 1381 cm /X Do"
+    (page,) = parse_pdf(make_pdf([content], more=more, resources="/XObject << /X 12 0 R >>"), 10).pages
+    assert page.blocks[0].text.startswith("Test 2月19日")
+
+
+def stream(content: str, entries: str = "") -> str:
+    return f"<< {entries} /Length {len(content)} >>\nstream\n{content}\nendstream"

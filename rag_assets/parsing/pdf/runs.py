@@ -30,6 +30,10 @@ _STACKED_RUNS = 6
 _STACKED_SHARE = 0.3
 _STACKED_PITCH = 0.9
 
+_DESCENT = 0.12  # of the size of type, below the line
+_LETTER_WIDTH = 0.5  # of it
+_OFF_LINE = 0.7  # from which the lower edge of a box is not near the line of its character
+
 _LABEL_END = 5  # characters: a colon, blanks, and the one behind them
 
 # Bullets under letters, by what the names of fonts begin with.
@@ -194,7 +198,9 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                 is_guessed = True
         elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
             area = place(box.left, box.bottom, box.right, box.top)
-            if run and _continues(run, area):
+            is_next = run is not None and _continues(run, area)
+            if run and (next_area := area if is_next else _drawn_behind(run, text_page, index, character, box, place)):
+                area = next_area
                 if is_guessed and _is_tight(run, character, area):
                     run.characters.pop()
                     run.starts.pop()
@@ -213,6 +219,28 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
             is_guessed = False
     if run:
         yield run
+
+
+def _drawn_behind(
+    run: Run,
+    text_page: Any,
+    index: int,
+    character: str,
+    box: Any,
+    place: Callable[[float, float, float, float], Box],
+) -> Box | None:
+    """Where a command of the page puts its first character, if that is behind a run, and off the line of the box that
+    pdfium gives: that of a glyph which the file draws itself (of a Type 3 font) may be scaled twice.
+    """
+    matrix, previous = raw.FS_MATRIX(), raw.FS_MATRIX()
+    are_known = all(raw.FPDFText_GetMatrix(text_page, *pair) for pair in ((index, matrix), (index - 1, previous)))
+    size = float(raw.FPDFText_GetFontSize(text_page, index)) * math.hypot(matrix.c, matrix.d)
+    is_off = are_known and abs(box.bottom - matrix.f) > _OFF_LINE * size
+    if not is_off or (matrix.e, matrix.f) == (previous.e, previous.f):
+        return None
+    right = matrix.e + (size if is_cjk(character) else _LETTER_WIDTH * size)
+    area = place(matrix.e, matrix.f - _DESCENT * size, right, matrix.f + (1 - _DESCENT) * size)
+    return area if _continues(run, area) else None
 
 
 def _extend(run: Run, character: str, area: Box) -> None:
