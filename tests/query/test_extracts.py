@@ -275,10 +275,12 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
     ("question", "text"),
     [
         ("振込依頼A42で1回に振り込める上限はいくら？", "振込依頼A42の上限は別紙A43S2で定める。"),
+        ("問い合わせを送るとどれくらいで返事が来ますか", "問い合わせの返事は500文字までで来ます。"),
         ("指定の申請手数料はいくらですか", "3 指定の申請手数料は申請書に添えて第12条により納める。"),
         ("対象の事業者に科される罰金の額は？", "2030年度から対象の事業者に罰金の額が科される。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
+        ("How long is a token valid?", "A token is valid in 3 services."),
         ("アームは何グラムまで持ち上げられますか", "アームは起動してから静かに持ち上げられる。"),
         ("What radio frequency does the transmitter use?", "The transmitter sends on our radio frequency."),
         ("投稿できる動画の再生時間を教えてください", "動画は地図の上に投稿できる。"),

@@ -2,8 +2,8 @@
 
 Its terms have weights, by which is told what it names of a statement.
 
-A statement without a number, a date, money or a percentage where that is asked for is no answer, whatever words it
-shares. Units are not compared: what scores statements tells them apart as well.
+A statement without a number, a date, money, a percentage or a time where that is asked for is no answer, whatever words
+it shares. Other units are not compared: what scores statements tells them apart as well.
 
 What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 """
@@ -100,6 +100,18 @@ _SHARE = re.compile(
     r"[\d〇一二三四五六七八九]\s?(?:[%％割]|パーセント|per ?cent\b)|(?:半数|半分|全額|ゼロ|なし)", re.IGNORECASE
 )
 _SHARED = re.compile(r"[%％率]|割合|(?<![a-z])(?:percent(?:age)?|share|rate)(?![a-z])", re.IGNORECASE)
+_MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
+_TIME_ASKED = re.compile(
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
+    rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"[\d一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
+    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
+    re.IGNORECASE,
+)
+_MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
@@ -124,6 +136,7 @@ class AnswerTraits:
         number: Whether for a number, an amount or a date.
         money: Whether for an amount of money.
         share: Whether for a percentage.
+        time: Whether for how long something takes.
         date: Whether for a date.
         link: Whether for what comes before or after something.
         numbered: Words with figures that stand in the question itself.
@@ -135,6 +148,7 @@ class AnswerTraits:
     number: bool
     money: bool
     share: bool
+    time: bool
     date: bool
     link: bool
     numbered: frozenset[str]
@@ -155,6 +169,7 @@ class AnswerTraits:
             bool(_NUMBER_ASKED.search(text) or _DATE_ASKED.search(text)),
             bool(_MONEY_ASKED.search(text)),
             bool(_SHARE_ASKED.search(text)),
+            bool(_TIME_ASKED.search(text)),
             bool(_DATE_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
             frozenset(NUMBERED.findall(question)),
@@ -178,6 +193,7 @@ class AnswerTraits:
             (self.date and not _DATE.search(text))
             or (self.money and not _has(_MONEY, _PRICED, statement))
             or (self.share and not _has(_SHARE, _SHARED, statement))
+            or (self.time and not _has(_TIME, _MEASURE, statement))
         ):
             return True
         for word in self.numbered:
