@@ -103,5 +103,16 @@ def test_glyphs_that_the_file_draws_itself_stand_within_their_line() -> None:
     assert page.blocks[0].text.startswith("Test 2月19日")
 
 
+def test_cells_of_text_on_its_side_stay_apart() -> None:
+    names = ["東京支店", "大阪支店", "福岡支店"]
+    cells = [
+        f"BT /J 10 Tf 0 -1 1 0 {100 + 20 * row} {700 - 53 * place} Tm <{name.encode('utf-16-be').hex()}> Tj ET"
+        for row in range(4)
+        for place, name in enumerate(names)
+    ]
+    (page,) = parse_pdf(make_pdf(["\n".join(cells)], extra="/Rotate 270"), 10).pages
+    assert [line for block in page.blocks for line in block.text.splitlines()] == [" | ".join(names)] * 4
+
+
 def stream(content: str, entries: str = "") -> str:
     return f"<< {entries} /Length {len(content)} >>\nstream\n{content}\nendstream"

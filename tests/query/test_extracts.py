@@ -281,6 +281,11 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
         ("How long is a token valid?", "A token is valid in 3 services."),
+        ("作業部会の会費って年間いくら？", "作業部会の会費と年間の予定 <https://example.com/%E7%B4-202103>"),
+        ("参加費はいくらですか", "参加費は別紙による。参加者は10,000人である。"),
+        ("1回に送れる件数は何件ですか", "1回に送れる件数は別紙で定める。"),
+        ("保存できるのは何件ですか", "保存できる件数は一時的に制限される。"),
+        ("How many users are allowed?", "The users allowed are listed on page 3 of 10."),
         ("アームは何グラムまで持ち上げられますか", "アームは起動してから静かに持ち上げられる。"),
         ("What radio frequency does the transmitter use?", "The transmitter sends on our radio frequency."),
         ("投稿できる動画の再生時間を教えてください", "動画は地図の上に投稿できる。"),
@@ -682,6 +687,10 @@ def test_words_that_look_like_figures_are_none(question: str, text: str) -> None
         ("手数料はいくらですか", "手数料は代金の3割である。"),
         ("待機時間は何分ですか", "待機時間は十分とする。"),
         ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限は設けない。"),
+        ("How many seats does plan 2 have?", "Plan 2 has 22 seats for its users."),
+        ("会議の資料は何ですか", "会議の資料は議事録と計画書である。"),  # asks for no number, as the next ones
+        ("受付の順番を教えてください", "受付の順番は診察、会計、薬局とする。"),
+        ("管理者のログインIDを教えてください", "管理者のログインIDは admin である。"),
     ],
 )
 def test_figures_in_other_units_and_words_answer(question: str, text: str) -> None:
@@ -860,6 +869,7 @@ def test_the_label_of_a_value_tells_what_it_is_of(question: str, sure: bool) -> 
     ("question", "answer", "sure"),
     [
         ("特例はいつまで使えますか", "特例は令和11年9月30日まで使える。", True),
+        ("特例はいつまで使えますか", "特例は申請した者だけが使える。", False),
         ("有給の休暇は何日もらえますか", "有給の休暇は14日とする。", True),
         ("有給の休暇は何日もらえますか", "有給の休暇は第3条による。", False),
     ],
@@ -1067,6 +1077,15 @@ def test_the_amount_stands_below_its_own_label() -> None:
     assert not extracts([Ask("団体の年会費はいくらですか")], [source(rows)])[1]
     timed = "処理 | 処理時間（分） | 備考\n集計 | 30 | 夜間"
     assert extracts([Ask("集計の処理時間はどのくらいの時間ですか")], [source(timed)])[1]
+
+
+def test_what_holds_where_the_condition_does_not_comes_behind() -> None:
+    unless, where = (f"12時間前までにご連絡の{each}場合は、料金の" for each in ("ない", ""))
+    text = f"{unless}100％を請求します。\n{where}50％を請求します。"
+    (first, *_) = quoted("12時間前までに連絡した場合の料金は", text)
+    assert "50％" in first.text
+    (first, *_) = quoted("12時間前までに連絡しない場合の料金は", text)
+    assert "100％" in first.text
 
 
 def test_rows_that_differ_in_little_are_each_said_where_several_are_asked_for() -> None:
@@ -1527,6 +1546,7 @@ def test_what_gives_no_percentage_answers_no_question_for_one(question: str, tex
         ("リレーの動作電圧はいくらですか", "リレーの動作電圧は 5V である。"),
         ("北区の回収率は何%ですか", "区別: 回収率（％） | 全市: 74 | 北区: 76.9"),
         ("収集運搬の委託料はいくらですか", "収集運搬委託料\n燃やすごみ | 缶 | 紙\n103,818,000 | 63,393,000 | 0"),
+        ("予約が何件あるかを返すのはどれですか", "getSum: 予約数を返す"),
     ],
 )
 def test_what_gives_one_may(question: str, text: str) -> None:

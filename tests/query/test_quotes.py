@@ -11,7 +11,8 @@ from rag_assets.query.ask.quotes import COMPARES_LANGUAGES, carries, stands_in, 
 TEXT = """顧客名（必須）は 128 文字以内。
 エラー E0004：重複登録 | client_name | $1,234.5 for 30 days at -5 °C
 non- breaking
-word — 50% of 9.2B"""
+word — 50% of 9.2B
+総務・人事のタスク･リスト"""
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,8 @@ word — 50% of 9.2B"""
         "$1,234.5",
         "50%",
         "128",
+        "総務・人事",
+        "タスク・リスト",
     ],
 )
 def test_words_are_found(quote: str) -> None:

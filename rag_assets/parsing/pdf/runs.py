@@ -32,6 +32,7 @@ _STACKED_PITCH = 0.9
 
 _DESCENT = 0.12  # of the size of type, below the line
 _LETTER_WIDTH = 0.5  # of it
+_SLANT = 0.01  # of an upright character
 _OFF_LINE = 0.7  # from which the lower edge of a box is not near the line of its character
 
 _LABEL_END = 5  # characters: a colon, blanks, and the one behind them
@@ -229,13 +230,14 @@ def _drawn_behind(
     box: Any,
     place: Callable[[float, float, float, float], Box],
 ) -> Box | None:
-    """Where a command of the page puts its first character, if that is behind a run, and off the line of the box that
-    pdfium gives: that of a glyph which the file draws itself (of a Type 3 font) may be scaled twice.
+    """Where a command of the page puts its first character, if it is upright, that is behind a run, and off the line of
+    the box that pdfium gives: as that of a glyph which the file draws itself (of a Type 3 font) may be.
     """
     matrix, previous = raw.FS_MATRIX(), raw.FS_MATRIX()
     are_known = all(raw.FPDFText_GetMatrix(text_page, *pair) for pair in ((index, matrix), (index - 1, previous)))
     size = float(raw.FPDFText_GetFontSize(text_page, index)) * math.hypot(matrix.c, matrix.d)
-    is_off = are_known and abs(box.bottom - matrix.f) > _OFF_LINE * size
+    is_upright = matrix.a > 0 < matrix.d and max(abs(matrix.b), abs(matrix.c)) < _SLANT * matrix.d
+    is_off = are_known and is_upright and abs(box.bottom - matrix.f) > _OFF_LINE * size
     if not is_off or (matrix.e, matrix.f) == (previous.e, previous.f):
         return None
     right = matrix.e + (size if is_cjk(character) else _LETTER_WIDTH * size)

@@ -99,7 +99,8 @@ _NUMBERED_NAME = re.compile(
     rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
-_NO_NUMBER = 0.4  # of a score, for a statement without a figure or a date where one is asked for
+_OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
+_NO_NUMBER = 0.4  # of a score, for a statement without a number or a date where one is asked for
 _LACKING_NUMBER = 2.0  # taken off where the best statement has none
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
@@ -128,6 +129,12 @@ _WHICH_ASKED = re.compile(
     re.IGNORECASE,
 )
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
+_NEGATED_CONDITION = re.compile(
+    r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
+    r"|\b(?:if|where|when)\b[^.;,]{0,40}(?:\bnot\b|n't\b)|\b(?:without|unless)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"な[いしくけか]|ず(?:に|とも)|以外|未|\b(?:not?|never|without|unless)\b|n't\b", re.IGNORECASE)
 _OWN_NAME = re.compile(  # as in the title block of a document
     r"(?:(?:システム|アプリケーション|アプリ|プロジェクト|PJ|文書|ドキュメント|資料|製品|サービス|ツール|成果物)名称?"
     r"|\b(?:system|application|project|document|product|tool)(?: name| title))\s*[|:]\s*([^|\n]{2,60})",
@@ -363,6 +370,8 @@ def _words_score(question: WeightedQuestion, candidate: _Candidate, coverage: fl
         score *= _OFF
     if statement.kind is StatementKind.LIST and not question.wanted.several:
         score *= _OFF
+    if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(question.text):
+        score *= _OPPOSITE
     score += _COVERED * coverage + _LINKED * question.leads(statement)
     return _NO_NUMBER * score if question.wanted.lacks_number(statement) else score
 
@@ -420,11 +429,11 @@ def _is_said_by(first: _Candidate, candidate: _Candidate) -> bool:
 
 def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     """Whether all that the best statement is of answers: several things are asked for, and not of the row that the
-    question names, or it is a list, and no figure is asked for.
+    question names, or it is a list, and no number is asked for.
     """
     is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
     is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
-    return (question.wanted.several and not is_named) or (is_lead and not question.wanted.number)
+    return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
 
 
 def _with_whole_list(

@@ -21,7 +21,7 @@ from rag_assets.text.scripts import HANGUL, SPACELESS
 _WIDE = f"{SPACELESS}{HANGUL}"
 _NUMBER = r"\d+(?:[.,:/]\d+)*"
 _LETTER = rf"(?![{_WIDE}\d_])\w"
-_TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_LETTER})+)|(?P<sign>[%‰°$€£¥±])")
+_TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>(?=\w)[{_WIDE}])|(?P<word>(?:{_LETTER})+)|(?P<sign>[%‰°$€£¥±])")
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
 _BLANKS = re.compile(r"(?:[^\w%‰°$€£¥±.,:/]|_)+")  # what may stand between words, less what may stand in a number
 _GAP = "[ .,:/]*"

@@ -23,14 +23,14 @@ _QUANTITY = (
     "|revenue|size|speed|sum|temperature|total|voltage|width|year)"
 )
 _NUMBER_ASKED = re.compile(
-    "いくつ|いくら|ど[のれ]くらい|桁数|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度箇種段階ペ]"
+    "桁数|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
+    "|いくつ|いくら|何(?:箇所|種類|段階|階層|ページ|[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]"
     "|(?:キロ|ミリ|センチ|メガ|ギガ)?(?:グラム|メートル|リットル|トン|ワット|ボルト|アンペア|ヘルツ|バイト|ビット)"
-    "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMGT]?[bBm]|[かヶカ]月)"
-    "|(?:コード|ID|番号|番|日付|額|料金?|費用?|価格|値段|売上|割合|上限|下限|時間|容量|重さ|重量|長さ|高さ|距離|温度|周波数"
-    "|面積|(?:人|件|回|枚|文字|桁)数)(?:(?:は|って)(?:何|なん|いくら|いくつ|いつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
+    "|キロ|ピクセル|ドット|ポイント|パーセント|インチ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|割合|上限|下限|(?:再生|録画|録音|処理|応答|待機|待ち|所要|保持|有効)時間|容量|重さ|重量|長さ|高さ|距離|温度|周波数|面積|(?:人|件|回|枚|文字|桁)数)"
+    "(?:(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)|を(?:教え|知り|示し))"
     rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
-    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b"
-    r"|\b(?:what|which) (?:date|day|month|year|percentage)\b",
+    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
     re.IGNORECASE,
 )
 _DATE_ASKED = re.compile(
@@ -43,13 +43,14 @@ _DATE = re.compile(
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
     re.IGNORECASE,
 )
-_NUMERAL = re.compile(
-    r"[\d〇一二三四五六七八九十百千万億兆半]|ゼロ|なし|無制限|(?:設け|定め)(?:てい)?(?:られ)?ない|即時|直ちに|随時|常時|終日"
-    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
-    r"|hundred|thousand|million|half|once|twice|double|every|immediately|hourly|nightly|daily|weekly|monthly|yearly"
-    r"|unlimited)\b",
+_SPELLED_FIGURE = re.compile(
+    r"(?!一時(?:的|停止|保存|ファイル)|十分[なに]|万一|一(?:人|つ|名)ひとり)[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|[かヶヵ]|年|月|週|日|時|分|秒|文字|台|枚|冊|階|歳|泊|％|%)|ゼロ|なし|無制限|即時|直ちに|随時|常時|終日|(?:設け|定め)(?:ない|られていない|ていない)|制限(?:は|が)?ない"
+    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
+    r"|thousand|million|half|once|twice|double|every|hourly|nightly|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)*")
+_ADDRESS_OR_PAGE = re.compile(r"https?://\S+|\bpage \d+ of \d+\b", re.IGNORECASE)
 _LINK_ASKED = re.compile(
     r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
@@ -87,7 +88,7 @@ _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
 )
 _MONEY = re.compile(
-    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
+    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,]|\s?[人件名個台枚回])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
     r"|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
     re.IGNORECASE,
 )
@@ -112,8 +113,14 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
+_UNTIL_ASKED = re.compile("いつまで(?!も)")
+_UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[/:]\d")
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
+)
+_ASKED_WITHIN = re.compile(  # 「予約が何件あるかを返すのはどれ」 asks for no number
+    rf"(?:何[^、。]{{1,12}}?|いく[つら][^、。]{{0,12}}?)か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
+    re.IGNORECASE,
 )
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
@@ -122,7 +129,7 @@ _LETTERED = re.compile(r"[^\W\d_]")
 _BACKWARD = 0.4  # of what a connection from what is named counts, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
-QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
+_QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
 FULL_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 
@@ -133,13 +140,14 @@ class AnswerTraits:
 
     Attributes:
         several: Whether it asks for several things, or a list.
-        number: Whether for a number, an amount or a date.
+        number: Whether for a number or an amount.
         money: Whether for an amount of money.
         share: Whether for a percentage.
         time: Whether for how long something takes.
         date: Whether for a date.
+        until: Whether for a term.
         link: Whether for what comes before or after something.
-        numbered: Words with figures that stand in the question itself.
+        numbers: That stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
     """
@@ -150,8 +158,9 @@ class AnswerTraits:
     share: bool
     time: bool
     date: bool
+    until: bool
     link: bool
-    numbered: frozenset[str]
+    numbers: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
 
@@ -164,18 +173,25 @@ class AnswerTraits:
             earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
         """
         text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
+        text = _ASKED_WITHIN.sub("", text)
         return cls(
             asks_for_several(text),
-            bool(_NUMBER_ASKED.search(text) or _DATE_ASKED.search(text)),
+            bool(_NUMBER_ASKED.search(text)),
             bool(_MONEY_ASKED.search(text)),
             bool(_SHARE_ASKED.search(text)),
             bool(_TIME_ASKED.search(text)),
             bool(_DATE_ASKED.search(text)),
+            bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
-            frozenset(NUMBERED.findall(question)),
+            frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
             _defined_names(question),
         )
+
+    @property
+    def measured(self) -> bool:
+        """Whether it asks for a number of any kind."""
+        return self.number or self.money or self.share or self.time or self.date or self.until
 
     def is_asked(self, label: str) -> bool:
         """Whether what is asked for ends with a label, as a word of its own."""
@@ -188,17 +204,17 @@ class AnswerTraits:
 
     def lacks_number(self, statement: Statement) -> bool:
         """Whether a number is asked for, and a statement has none of its kind that the question has not."""
-        text = unicodedata.normalize("NFKC", statement.text)
+        text = _ADDRESS_OR_PAGE.sub(" ", unicodedata.normalize("NFKC", statement.text))
         if (
             (self.date and not _DATE.search(text))
+            or (self.until and not any(pattern.search(text) for pattern in (_DATE, _TIME, _UNTIL)))
             or (self.money and not _has(_MONEY, _PRICED, statement))
             or (self.share and not _has(_SHARE, _SHARED, statement))
             or (self.time and not _has(_TIME, _MEASURE, statement))
         ):
             return True
-        for word in self.numbered:
-            text = text.replace(word, " ")
-        return self.number and not _NUMERAL.search(text)
+        is_new = any(number not in self.numbers for number in _NUMBER.findall(text))
+        return self.number and not is_new and not _SPELLED_FIGURE.search(text)
 
 
 def _attributes(question: str) -> tuple[str, ...]:
@@ -293,10 +309,10 @@ class WeightedQuestion:
         cells = [fold_name(value) for _, value in statement.cells]
         cells += [fold_name(name) for _, value in statement.cells if _LETTERED.search(name := ITEM.sub("", value))]
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
-            return QUOTED_CELL
+            return _QUOTED_CELL
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         is_quoted = not quotes.isdisjoint(cells)
-        return QUOTED_CELL if is_quoted else float(any(is_named(folded_text, cell) for cell in cells))
+        return _QUOTED_CELL if is_quoted else float(any(is_named(folded_text, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
