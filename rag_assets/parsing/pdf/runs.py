@@ -238,7 +238,8 @@ def _drawn_behind(
     size = float(raw.FPDFText_GetFontSize(text_page, index)) * math.hypot(matrix.c, matrix.d)
     is_upright = matrix.a > 0 < matrix.d and max(abs(matrix.b), abs(matrix.c)) < _SLANT * matrix.d
     is_off = are_known and is_upright and abs(box.bottom - matrix.f) > _OFF_LINE * size
-    if not is_off or (matrix.e, matrix.f) == (previous.e, previous.f):
+    is_vertical = abs((box.left + box.right) / 2 - matrix.e) < _DESCENT * size  # placed by its middle
+    if not is_off or is_vertical or (matrix.e, matrix.f) == (previous.e, previous.f):
         return None
     right = matrix.e + (size if is_cjk(character) else _LETTER_WIDTH * size)
     area = place(matrix.e, matrix.f - _DESCENT * size, right, matrix.f + (1 - _DESCENT) * size)
