@@ -10,7 +10,7 @@ What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 
 import re
 import unicodedata
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
@@ -208,9 +208,9 @@ class AnswerTraits:
         if (
             (self.date and not _DATE.search(text))
             or (self.until and not any(pattern.search(text) for pattern in (_DATE, _TIME, _UNTIL)))
-            or (self.money and not _has(_MONEY, _PRICED, statement))
-            or (self.share and not _has(_SHARE, _SHARED, statement))
-            or (self.time and not _has(_TIME, _MEASURE, statement))
+            or (self.money and not _has(_MONEY, _PRICED, text, statement.cells))
+            or (self.share and not _has(_SHARE, _SHARED, text, statement.cells))
+            or (self.time and not _has(_TIME, _MEASURE, text, statement.cells))
         ):
             return True
         is_new = any(number not in self.numbers for number in _NUMBER.findall(text))
@@ -266,14 +266,14 @@ def codes_named(question: str) -> frozenset[str]:
     return frozenset(filter(None, (code.lstrip("0") for codes in matches for code in codes)))
 
 
-def _has(text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], statement: Statement) -> bool:
-    """Whether a statement says an amount of a kind, or a row has a figure under a label of that kind, at the head of
-    its column or its own.
-    """
-    if text_pattern.search(statement.text):
+def _has(
+    text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], text: str, cells: Sequence[tuple[str, str]]
+) -> bool:
+    """Whether a text says an amount of a kind, or its cells have a figure under a label of it, of a column or a row."""
+    if text_pattern.search(text):
         return True
-    labels, values = ([cell[part] for cell in statement.cells] for part in (0, 1))
-    is_below = any(label_pattern.search(label) and NUMBERED.search(value) for label, value in statement.cells)
+    labels, values = ([cell[part] for cell in cells] for part in (0, 1))
+    is_below = any(label_pattern.search(label) and NUMBERED.search(value) for label, value in cells)
     is_beside = any(label_pattern.search(value) and not NUMBERED.search(value) for value in values)
     return is_below or (is_beside and any(labels) and any(map(_ALL_NUMBER.fullmatch, values)))
 
