@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from urllib.parse import unquote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
@@ -10,6 +11,7 @@ from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.names import has_digit, is_period, is_year
 from rag_assets.text.scripts import CJK, RADICAL_IDEOGRAPHS, RADICALS
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
@@ -49,6 +51,9 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 _GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
 _SPANNED_COLUMNS = 1000  # as HTML has it
+_MOST_HEADER_ROWS = 4  # above figures
+_FIGURE_CHARS = 20
+_FIGURES = 0.6  # share of the cells below the names of columns
 
 
 def is_cjk(character: str) -> bool:
@@ -205,7 +210,11 @@ def table_block(
     cell_range: str | None = None,
     box: Box | None = None,
 ) -> Block:
-    """A table block with its text: a line for each row, ` | ` between cells."""
+    """A table block with its text: a line for each row, ` | ` between cells.
+
+    Names of columns that stand below those of groups are header rows, too, where the rest is figures.
+    """
+    header_row_count = max(header_row_count, rows_above_figures([row.cells for row in rows]))
     text = "\n".join(" | ".join(cell.replace("\n", " ") for cell in row.cells) for row in rows)
     return Block(
         BlockKind.TABLE,
@@ -216,6 +225,24 @@ def table_block(
         header_row_count=header_row_count,
         rows=tuple(rows),
     )
+
+
+def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:
+    """Leading rows below one corner, empty or spanning them, that name columns of figures; 0 where there are none.
+
+    The rows below them have names of their own, and hold little but figures.
+    """
+    corner = rows[0][0].strip() if rows and rows[0] else ""
+    count = len(list(takewhile(lambda row: row[0].strip() == corner, rows[: _MOST_HEADER_ROWS + 1])))
+    above, below = rows[:count], rows[count:]
+    if not 1 < count <= _MOST_HEADER_ROWS or len(below) < 2 or not all(any(row[1:]) for row in above):
+        return 0
+    names = [text for row in above for text in row[1:] if text.strip()]
+    figures = [text for row in below for text in row[1:] if text.strip()]
+    are_names = all(letters(name).strip("0123456789") or is_period(name) or is_year(name) for name in names)
+    is_named = are_names and all(row[0].strip() for row in below)
+    held = sum(has_digit(text) and len(text) <= _FIGURE_CHARS for text in figures)
+    return count if is_named and held >= _FIGURES * max(1, len(figures)) else 0
 
 
 def fill_grid(placed: Sequence[Sequence[tuple[str, int, int]]]) -> list[tuple[str, ...]]:

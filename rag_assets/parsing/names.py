@@ -17,7 +17,7 @@ def _alternatives(words: str) -> str:
 
 
 _NUMBER = re.compile(
-    r"[-+△▲(]? ?[¥$€£]?(?:\d{1,3}(?: \d{3})+|\d[\d,]*)(?:\.\d+)?%?\)?|=[^=\s].*|-?[\d.]+e[-+]?\d+", re.IGNORECASE
+    r"[-+△▲(<]? ?[¥$€£]?(?:\d{1,3}(?: \d{3})+|\d[\d,]*)(?:\.\d+)?%?[)>]?|=[^=\s].*|-?[\d.]+e[-+]?\d+", re.IGNORECASE
 )
 _DATE = re.compile(
     r"(?:\d{4}|[mtshr]?\d{1,2}|(?:明治|大正|昭和|平成|令和)(?:\d{1,2}|元))\s?[-/.年]\s?\d{1,2}(?:\s?[-/.月]\s?\d{1,2}日?)?(?:月)?"
@@ -33,11 +33,12 @@ _PERIOD = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"(?=.*[\d_])[\w./:#+-]+|[A-Za-z]{1,2}", re.ASCII)
-_MARK = re.compile(r"[○◯●◎×✕✓✔☑☐△▲◉レ※\-－―—ー/／*＊]{1,2}|[有無]|なし|あり")
+_MARK = re.compile(r"[○◯●◎×✕✓✔☑☐△▲◉レ※\-－―—ー/／*＊]{1,2}|\.{3}|[有無]|なし|あり")
 _LINK = re.compile(r"(?:https?|ftp)://\S+|[\w.+-]+@[\w-]+\.[\w.-]+", re.ASCII)
 _SENTENCE_CHARS = 30
 _LOOKED_AT_CHARS = 100
 _COUNT_DIGITS = 5
+_YEAR_DIGITS = 4
 _ASIDE = re.compile(r"[(\[〔<].{0,30}[)\]〕>]$|[*※:]+$")
 # Words that name fields, also as the last part of longer ones (`顧客名`); then those that do so alone (not `顧客登録`).
 _ENDINGS = """
@@ -142,6 +143,12 @@ def is_number(text: str) -> bool:
 def is_period(text: str) -> bool:
     """Whether a text is a year, month, day, quarter or the like; a bare number may be one as well (`is_series`)."""
     return kind_of(text) in {Kind.PERIOD, Kind.DATE}
+
+
+def is_year(text: str) -> bool:
+    """Whether a text is a bare year of four digits."""
+    text = plain(text)
+    return len(text) == _YEAR_DIGITS and text.isdecimal() and text[:2] in {"19", "20"}
 
 
 def is_series(texts: Sequence[str]) -> bool:

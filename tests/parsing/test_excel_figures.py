@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 from excel_building import blocks_of, draw_box, write
+from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
+from rag_assets.parsing.names import Kind, kind_of
 
 PREFECTURES = ("北海道", "青森県", "岩手県", "宮城県", "秋田県", "山形県", "福島県", "茨城県")
 
@@ -140,6 +142,56 @@ def test_a_form_with_numbered_rows_is_not_parted() -> None:
 
     [table] = tables(blocks_of(fill))
     assert (table.cell_range, table.header_row_count, len(table.rows)) == ("A3:F13", 1, 11)
+
+
+def test_one_row_of_figures_is_read_with_its_name_and_those_of_its_columns() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["B4"], sheet["C4"] = "外国人延べ", "国籍"
+        sheet.merge_cells("A4:A6")
+        sheet.merge_cells("B4:B6")
+        sheet.merge_cells("C4:K4")
+        write(sheet, [[*PREFECTURES, "その他"]], 5, 3)
+        for column in "CDEFGHIJK":
+            sheet.merge_cells(f"{column}5:{column}6")
+        write(sheet, [["令和8年1月", *(1000 + number**2 for number in range(10))]], 7)
+        for column in "CDEFGHIJ":  # lines around all but the name and the last column
+            draw_box(sheet, f"{column}5", sheet[f"{column}5"].value)
+            draw_box(sheet, f"{column}7", sheet[f"{column}7"].value)
+
+    [table] = tables(blocks_of(fill))
+    assert body(table) == [("令和8年1月", *(str(1000 + number**2) for number in range(10)))]
+    assert header(table)[-1][2:] == (*PREFECTURES, "その他")
+
+
+@pytest.mark.parametrize("absent", ["-", "...", "…"])
+def test_a_row_without_any_figure_stays_among_those_with_some(absent: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        population(sheet)
+        write(sheet, [[absent] * 6], 15, 5)
+
+    [table] = tables(blocks_of(fill))
+    assert [row[2] for row in body(table)[1:]] == list(PREFECTURES)
+    assert body(table)[3] == ("全国", "03", "岩手県", *([absent] * 6))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("<6,601>", Kind.NUMBER), ("(4122)", Kind.NUMBER), ("△3", Kind.NUMBER), ("…", Kind.MARK), ("<人>", Kind.WORDS)],
+)
+def test_figures_may_be_shown_in_brackets(text: str, kind: Kind) -> None:
+    assert kind_of(text) is kind
+
+
+def test_questions_of_a_survey_are_headings_of_the_tables_below_them() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for top, question in ((1, "問5　課題と思われていること"), (9, "問6　会の運営について")):
+            sheet.cell(top, 1, question)
+            sheet.cell(top, 12, "≪複数回答≫").font = Font(bold=True)
+            write(sheet, [["区別", "全市", "東灘", "灘"]], top + 1)
+            write(sheet, [[name, 90, 40, 50] for name in PREFECTURES[:5]], top + 2)
+
+    one, other = tables(blocks_of(fill))
+    assert (one.section, other.section) == (("問5　課題と思われていること",), ("問6　会の運営について",))
 
 
 def test_figures_without_any_name_stay_as_they_are() -> None:

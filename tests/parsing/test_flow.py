@@ -1,4 +1,4 @@
-"""What the parsers of running text share: clean characters, speed on long paragraphs, limits on spans."""
+"""What the parsers of running text share: clean characters, speed on long paragraphs, limits on spans, header rows."""
 
 import time
 import unicodedata
@@ -6,8 +6,9 @@ import unicodedata
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.content import Row
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.flow import clean, fill_grid, join_lines, unwrap
+from rag_assets.parsing.flow import clean, fill_grid, join_lines, rows_above_figures, table_block, unwrap
 from rag_assets.text.scripts import RADICAL_IDEOGRAPHS
 
 
@@ -62,3 +63,38 @@ def test_spans_cannot_fill_the_memory() -> None:
         fill_grid([[("x", 1000, 1000), ("b", 1, 1)]] * 2000)
     assert raised.value.cause is FailureCause.TOO_LARGE
     assert fill_grid([[("a", 2, 1), ("b", 1, 2)], [("c", 1, 1), ("d", 1, 1)]]) == [("a", "a", "b"), ("c", "d", "b")]
+
+
+_SHARES = [["再エネ", "35%", "44 – 50%", "78%"], ["原子力", "20%", "23 – 26%", "12.8%"]]
+_LEAVE = [["4日", "169日～216日", "7日", "8日"], ["3日", "121日～168日", "5日", "6日"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([["", "2040", "2040", "2050"], ["", "エネ基", "現状延長", "1.5℃ RM"], *_SHARES], 2),
+        ([["", "2040", "", ""], ["", "エネ基", "現状延長", "RM"], ["", "", "", "政府"], *_SHARES], 3),
+        (
+            [["日数", "所定労働日数", "勤続年数", "勤続年数"], ["日数", "所定労働日数", "6ヶ月", "1年 6ヶ月"], *_LEAVE],
+            2,
+        ),
+        ([["", "エネ基", "現状延長", "RM"], *_SHARES], 0),  # one row, which other signs tell
+        ([["", "1月", "2月", "3月"], ["", "120", "130", "140"], *_SHARES], 0),  # the second row holds figures
+        ([["連絡先", "電話", "内線", "FAX"], ["連絡先", "03-1234", "12", "13"], *_SHARES], 0),
+        (
+            [
+                ["", "名称", "説明", "備考"],
+                ["", "版", "日付", "承認"],
+                ["甲", "乙", "丙", "丁"],
+                ["戊", "己", "庚", "辛"],
+            ],
+            0,
+        ),
+        ([["", "2040", "2050", "2060"], ["", "甲", "乙", "丙"], *_SHARES, ["", "1", "2", "3"]], 0),  # has no name
+        ([["", "甲"], ["", "乙"], ["", "丙"], ["", "丁"], ["", "戊"], ["1", "2"], ["3", "4"]], 0),  # too many
+        ([], 0),
+    ],
+)
+def test_names_below_names_above_figures_are_header_rows(rows: list[list[str]], count: int) -> None:
+    assert rows_above_figures(rows) == count
+    assert not rows or table_block([Row(tuple(row)) for row in rows], 0).header_row_count == count

@@ -9,6 +9,7 @@ from operator import and_
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
+from rag_assets.parsing.flow import rows_above_figures
 from rag_assets.parsing.pdf.cells import COUNTED, bands_of, cell_text, is_number, split_band, widths_of
 from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
 from rag_assets.parsing.pdf.rules import Grid
@@ -273,7 +274,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         below = _count_names(rows[titles:], marked[titles:], rooms[titles:])
     count = titles + below if below else _count_names(rows, marked, rooms)
     is_part = count <= titles and any(map(and_, lone[titles:], marked[titles:]))
-    return 0 if is_part else count
+    return max(0 if is_part else count, rows_above_figures(rows))
 
 
 def _count_names(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:

@@ -17,8 +17,8 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import SheetCells, Texts, block_area
 from rag_assets.parsing.excel.layout.bands import Box, make_bands
 from rag_assets.parsing.excel.layout.sections import is_unit
-from rag_assets.parsing.excel.layout.tables import is_year, table_block
-from rag_assets.parsing.names import Kind, is_count, is_number, is_period, is_series, kind_of, plain
+from rag_assets.parsing.excel.layout.tables import table_block
+from rag_assets.parsing.names import Kind, is_count, is_number, is_period, is_series, is_year, kind_of, plain
 from rag_assets.text.cells import Area, parse_area
 
 _LEAST_ROWS, _LEAST_FIGURES = 3, 8
@@ -29,7 +29,7 @@ _HEADER_ROWS = 8
 _NAME_CHARS, _LONG_NAME_CHARS = 40, 15  # of a column
 _LOOKED_AT_ROWS = 60
 _CODES = 2  # columns of numbers left of the names of rows
-_NAMED, _MOST, _SHARE, _SOME, _FEW = 0.6, 0.5, 0.4, 0.3, 0.05
+_ALMOST, _NAMED, _MOST, _SHARE, _SOME, _FEW = 0.9, 0.6, 0.5, 0.4, 0.3, 0.05
 _FIGURES = frozenset({Kind.NUMBER, Kind.MARK})
 _TOTAL = re.compile("総?[計数]|合計|総合計|全体|全国|(?:grand )?total", re.IGNORECASE)
 
@@ -203,7 +203,7 @@ def _is_word(text: str) -> bool:
 
 
 def _is_dated(text: str) -> bool:
-    return is_period(text) or is_year(plain(text))
+    return is_period(text) or is_year(text)
 
 
 def _groups(texts: Texts) -> Iterator[list[int]]:
@@ -212,13 +212,15 @@ def _groups(texts: Texts) -> Iterator[list[int]]:
     columns: set[int] = set()  # of figures, of the last group
     name_rows = 0  # since its last row
     for row, row_texts in texts.items():
-        if not _holds_figures(list(row_texts.values())):
+        numbers = {column for column, text in row_texts.items() if kind_of(text) in _FIGURES}
+        marks = sum(kind_of(text) is Kind.MARK for text in row_texts.values())
+        is_empty = marks > 1 and len(numbers) - marks <= _CODES and numbers <= columns  # but for codes
+        if not is_empty and not _holds_figures(list(row_texts.values())):
             name_rows += 1
             if sum(column in columns for column in row_texts) > 1:  # names of columns
                 groups.append([])
                 columns = set()
             continue
-        numbers = {column for column, text in row_texts.items() if kind_of(text) in _FIGURES}
         rows = groups[-1]
         is_far = bool(rows) and row - rows[-1] - 1 - name_rows > _EMPTY_ROWS
         if is_far or (rows and len(numbers & columns) < _MOST * len(numbers)):
@@ -227,7 +229,13 @@ def _groups(texts: Texts) -> Iterator[list[int]]:
         groups[-1].append(row)
         columns |= numbers
         name_rows = 0
-    return (rows for rows in groups if len(rows) >= _LEAST_ROWS)
+    return (rows for rows in groups if len(rows) >= _LEAST_ROWS or (rows and _is_full([texts[row] for row in rows])))
+
+
+def _is_full(rows: Sequence[Mapping[int, str]]) -> bool:
+    """Whether each of few rows holds many figures, and little else."""
+    counts = [sum(kind_of(text) is Kind.NUMBER for text in row.values()) for row in rows]
+    return all(count >= max(_LEAST_FIGURES, _ALMOST * len(row)) for count, row in zip(counts, rows, strict=True))
 
 
 def _holds_figures(texts: Sequence[str]) -> bool:
@@ -235,7 +243,7 @@ def _holds_figures(texts: Sequence[str]) -> bool:
     numbers = [text for text in texts if kind_of(text) is Kind.NUMBER]
     marks = sum(kind_of(text) is Kind.MARK for text in texts)
     is_names = is_series(numbers) or (
-        len(numbers) > 2 and (is_count(numbers) or all(is_year(plain(text)) for text in numbers))
+        len(numbers) > 2 and (is_count(numbers) or all(is_year(text) for text in numbers))
     )
     return len(numbers) > 1 and len(numbers) + marks >= _SHARE * len(texts) and not is_names
 

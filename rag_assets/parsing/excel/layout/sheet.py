@@ -42,10 +42,11 @@ _NAME = re.compile(r"[^\W\d_]{2}")
 
 # Texts outside of drawn tables.
 _NUMBERED = re.compile(
-    r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
+    r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[問設]問?\s?\d{1,3}(?:[-－]\d{1,2})?|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
     r"[\s　]*(?=\S)(?![\d,])"
 )
 _MARKED = re.compile(r"[■□●◆◇▼▽★【＜〈《]")
+_REMARK = re.compile("≪.*≫")
 _LISTED = re.compile(rf"(?:[・※*•]|[-‐–][\s　]|[①-⑳]|[（(]?[0-9{ITEM_LETTERS}]{{1,2}}[)）.．](?!\d))[\s　]*\S")
 _VERSION = re.compile(r"(?:第|ver|version|rev)?[\s.]*[\d.．]+\s*版?$", re.IGNORECASE)
 _NOTES = ("※", "*", "注", "（注", "(注")
@@ -690,7 +691,7 @@ def _is_heading(boxes: Sequence[Box]) -> bool:
         return False
     if _NUMBERED.match(text) or _MARKED.match(text):
         return True
-    if _VERSION.match(text) or not any(sign.isalpha() for sign in text):
+    if _VERSION.match(text) or _REMARK.fullmatch(text) or not any(sign.isalpha() for sign in text):
         return False
     return len(boxes) == 1 and boxes[0].bold and not _LISTED.match(text) and not states_value(text)
 

@@ -24,6 +24,7 @@ from rag_assets.parsing.names import (
     is_number,
     is_period,
     is_series,
+    is_year,
     kind_of,
     names_value,
     plain,
@@ -32,7 +33,6 @@ from rag_assets.text.cells import Area
 
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
-_YEAR_DIGITS = 4
 _COUNTED_ROWS = 4
 
 # Forms.
@@ -236,7 +236,7 @@ def figure_rows(bands: Sequence[Band]) -> tuple[int, int] | None:
 
 
 def _hold_figures(texts: Sequence[str]) -> bool:
-    numbers = [text for text in texts if is_number(text) and not is_year(plain(text))]
+    numbers = [text for text in texts if is_number(text) and not is_year(text)]
     return len(numbers) * 2 > len(texts)
 
 
@@ -388,7 +388,7 @@ def _names_periods(boxes: Sequence[Box], below: Sequence[Band]) -> bool:
     periods = [box for box in boxes if is_number(box.text) or is_period(box.text)]
     if len(periods) < 2 or (numbers and not is_series([box.text for box in numbers])):
         return False
-    if numbers and not is_year(plain(numbers[0].text)) and not _have_names(below, periods[0].area.left):
+    if numbers and not is_year(numbers[0].text) and not _have_names(below, periods[0].area.left):
         return False
     rows = _texts_below(periods, below)
     alike = sum(_counts_likewise(texts, periods[0].text, numbers=bool(numbers)) for texts in rows)
@@ -418,7 +418,7 @@ def _boxes_below(names: Sequence[Box], band: Band) -> list[Box]:
 def _counts_likewise(texts: Sequence[str], first: str, *, numbers: bool) -> bool:
     if not numbers:
         return sum(map(is_period, texts)) * 2 > len(texts)
-    return all(map(is_year, map(plain, texts))) if is_year(plain(first)) else is_series(texts)
+    return all(map(is_year, texts)) if is_year(first) else is_series(texts)
 
 
 def _names_parts(bands: Sequence[Band], count: int) -> bool:
@@ -433,11 +433,6 @@ def _names_parts(bands: Sequence[Band], count: int) -> bool:
         return True
     values = [text for texts in _texts_below(parts, below) for text in texts]
     return all(is_name(box.text) for box in parts) and sum(map(is_number, values)) > len(values) * _MOST
-
-
-def is_year(text: str) -> bool:
-    """Whether a plain text is a year of four digits."""
-    return len(text) == _YEAR_DIGITS and text.isdecimal() and text[:2] in {"19", "20"}
 
 
 @dataclass(frozen=True, slots=True)
