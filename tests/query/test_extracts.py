@@ -1570,3 +1570,21 @@ def test_the_code_of_the_question_before_is_not_that_of_a_follow_up_with_its_own
 def test_a_year_stands_in_the_date_of_a_name_of_a_file(year: str, *, answers: bool) -> None:
     passage = replace(source("公開範囲の優先度は10とする。"), document_id="要件検討_20141221.xlsx")
     assert extracts([Ask(f"{year}年の要件検討で、公開範囲の優先度は？")], [passage])[1] == answers
+
+
+@pytest.mark.parametrize(
+    ("year", "said"),
+    [("2025年", "令和7年"), ("令和7年", "2025年"), ("2025年", "R7年"), ("2019年", "令和元年"), ("2025年", "令和8年")],
+)
+def test_a_year_of_either_calendar_is_the_other(year: str, said: str) -> None:
+    text = f"年 | 延べ宿泊者数\n平成24年 | 4120\n{said} | 4630"
+    (first, *_), answers = extracts([Ask(f"{year}の延べ宿泊者数は何人ですか")], [source(text)])[:2]
+    assert answers == (said != "令和8年")
+    assert not answers or first.text == f"年: {said} | 延べ宿泊者数: 4630"
+
+
+def test_a_name_that_begins_like_a_question_for_a_date_asks_for_none() -> None:
+    rows = "バージョン | 変更内容\n5.3 | 「予選」の区分\n5.4 | 「いつメン」の区分"
+    (first, *_), answers = extracts([Ask("「いつメン」の区分が入ったのはどのバージョンですか")], [source(rows)])[:2]
+    assert answers
+    assert first.text == "5.4 | 「いつメン」の区分"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
-from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
+from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, western_years
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
@@ -34,7 +34,7 @@ _NUMBER_ASKED = re.compile(
     re.IGNORECASE,
 )
 _DATE_ASKED = re.compile(
-    r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
+    r"いつ(?![ァ-ヶ]).{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
@@ -330,10 +330,12 @@ class WeightedQuestion:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
-    plain = unicodedata.normalize("NFKC", text)
+    """The terms of a text, years in the Western calendar; dates in one form, and versions and other numbers of three
+    parts, are terms of their own.
+    """
+    plain = western_years(text)
     dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in FULL_DATE.findall(plain)}
-    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
+    return frozenset(query_terms(plain).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
 
 
 def term_kind(term: str) -> TermKind:
