@@ -124,6 +124,7 @@ def rows_sharing(
         own_row = next((cells for cells in table.rows if _is_row(cells, row)), None)
         if own_row is not None:
             alike = [part for part in tables if (part.keys, part.section) == (table.keys, table.section)]
+            alike = alike if any(table.keys) else [table]
             rows = tuple(row for part in alike for row in part.rows)
             return _select_rows(question, replace(table, rows=rows), own_row, are_whole=are_whole)
     return None

@@ -813,6 +813,16 @@ def test_of_a_row_that_the_question_names_by_its_number_no_more_is_said() -> Non
     assert first.text == "部署ID: 1005 | 部署名: 文化財課 | 権限: 0"
 
 
+def test_of_a_row_far_above_the_others_no_more_is_said_however_it_is_asked_for() -> None:
+    rows = ["画面ID | 画面名 | パス", "SCR-010 | 割引登録 | /discounts/new", "SCR-011 | 評価メモ取込 | /memos/new"]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    sources = [source("\n".join(rows))]
+    (first, *_), _ = extracts([Ask("評価メモを取り込む画面のパスを教えてほしい")], sources, blocks)
+    assert first.text == "画面ID: SCR-011 | 画面名: 評価メモ取込 | パス: /memos/new"
+    (first, *_), _ = extracts([Ask("画面名とパスを全部教えてほしい")], sources, blocks)
+    assert all(path in first.text for path in ("/discounts/new", "/memos/new"))
+
+
 def test_of_a_list_no_more_is_said_than_passages_hold() -> None:
     items = [f"({number}) 項目{number}を確認する。" for number in range(1, 7)]
     blocks = [PageBlock("list_item", (), line) for line in ["確認事項は次のとおりとする。", *items]]

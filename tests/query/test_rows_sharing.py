@@ -256,6 +256,19 @@ def test_a_table_in_parts_is_one_table_and_that_of_another_section_is_not() -> N
     assert [row[0] for row in found.cells] == ["1", "2"]
 
 
+def test_rows_of_a_table_without_names_of_columns_share_a_cell_and_those_of_another_are_no_part() -> None:
+    rows = [["A", "直接介護", "1", "移動"], ["B", "間接業務", "2", "記録"], ["B", "間接業務", "3", "清掃"]]
+    block = {"header_row_count": 0, "rows": [{"cells": cells} for cells in rows], "section": []}
+    assert TableOfPage.of(block, ("調査票",)) is None
+    unnamed = TableOfPage.of(block, ("調査票",), named=False)
+    assert unnamed is not None
+    selection = rows_sharing("「間接業務」に入る項目を教えてください", rows[1], [unnamed, unnamed])
+    assert selection is not None
+    assert selection.rows == tuple((("", number), ("", name)) for number, name in (("2", "記録"), ("3", "清掃")))
+    assert selection.said == "2件 (間接業務)"
+    assert TableOfPage.of({**block, "rows": []}, (), named=False) is None
+
+
 def test_the_tables_of_the_sheet_that_the_question_names_are_read_and_no_others() -> None:
     names = {1: "1 顧客", 2: "2. 顧客明細", 3: "コード名称", 4: "表紙"}
     assert sheets_named("顧客テーブルで必須の項目は？", names) == {1}

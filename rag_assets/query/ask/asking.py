@@ -459,7 +459,8 @@ class Asking:
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
         is_short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
         place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, str(source.citation))
-        tables = [table for block in blocks.filter(is_short).to_pylist() if (table := TableOfPage.of(block, place))]
+        short = blocks.filter(is_short).to_pylist()
+        tables = [table for block in short if (table := TableOfPage.of(block, place, named=False))]
         selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
         if selection is None:
             return None

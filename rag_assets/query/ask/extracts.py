@@ -83,6 +83,7 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 }
 _ROW_CHARS = 200
 _ROW_OF_SEVERAL_CHARS = 500
+_STANDS_OUT = 0.85  # of the score of a row, below which those beside it are not asked for
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _UNREAD = -0.4  # how surely a statement answers that was not read: what words tell must be more then
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
@@ -217,7 +218,7 @@ def extracts(
         if best and len(asks) < 2:
             first = _completed(best[0])
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
-        if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement):
+        if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement) and not _is_meant_alone(ranking):
             best = _with_whole_list(question, best, sources, blocks_of)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
@@ -434,6 +435,14 @@ def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
     is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
     return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
+
+
+def _is_meant_alone(ranking: Sequence[tuple[float, _Candidate]]) -> bool:
+    """Whether the best candidate is a row that stands out among all of its page, whatever the question sounds like."""
+    (score, best), *rest = ranking
+    of_page = [(other, one) for other, one in rest if one.source.page_id == best.source.page_id]
+    others = [other for other, one in of_page if best.statement.text not in one.statement.text]
+    return best.statement.kind is StatementKind.ROW and max(others, default=0.0) < _STANDS_OUT * score
 
 
 def _with_whole_list(

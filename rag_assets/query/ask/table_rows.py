@@ -151,13 +151,17 @@ class TableOfPage:
     is_doubtful: bool = False
 
     @classmethod
-    def of(cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "") -> "TableOfPage | None":
-        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns."""
+    def of(
+        cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "", *, named: bool = True
+    ) -> "TableOfPage | None":
+        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns, where it
+        must have some.
+        """
         count = block["header_row_count"] or 0
         rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
-        if not 0 < count < len(rows):
+        if not named <= count < len(rows):
             return None
-        paths = column_names([Row(cells) for cells in rows[:count]])
+        paths = column_names([Row(cells) for cells in rows[:count]]) if count else [""] * max(map(len, rows))
         columns = tuple(path.rpartition(" > ")[2] for path in paths)
         short = [fold_name(_IN_BRACKETS.sub("", column)) for column in columns]
         keys = tuple(
