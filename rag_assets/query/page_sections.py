@@ -9,7 +9,7 @@ What stays out: which statement it is (`rag_assets.query.ask.extracts`).
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import zip_longest
@@ -24,7 +24,7 @@ _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
 _CELL = " | "
-_BESIDE = frozenset({"header", "caption"})  # what is no part of the text
+_BESIDE = frozenset({"header", "caption", "note"})  # what is no part of the text
 _MOST_MERGED = 8  # columns at the left of a table
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
@@ -139,9 +139,9 @@ def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
 
 def standing_together(
     said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int, *, is_lead: bool
-) -> tuple[str, ...]:
-    """The lines of the section in which others stand; where these are too many, of their list or table, with what
-    stands directly above.
+) -> Iterator[tuple[str, ...]]:
+    """The lines of the section in which others stand; of their list or table, with what stands directly above; of the
+    headings below theirs; and these with what is behind them: those that are not too many, nor too few for a list.
 
     Args:
         said: Lines of the page, one after the other; a single one may be part of one.
@@ -149,22 +149,43 @@ def standing_together(
         most_chars: Characters of all lines, with their ends.
         is_lead: Whether these lines head what follows, and nothing before them goes with it.
 
-    Returns:
-        Lines, most of the others among them; none where there are too many, or too few for a list.
+    Yields:
+        Lines, most of the others among them.
     """
     blocks = [block for block in blocks if block.kind not in _BESIDE]
-    sought_lines = list(filter(None, map(squeezed, said)))
-    place = _place(sought_lines, blocks)
+    place = _place(list(filter(None, map(squeezed, said))), blocks)
     if place is None:
-        return ()
+        return
     for first, last in (_section(blocks, place), _group(blocks, place)):
         lines = tuple(line for block in blocks[place if is_lead else first : last] for line in block.lines)
-        fits = sum(len(line) + 1 for line in lines) <= most_chars
-        if len(lines) >= _LEAST_LINES and fits and _hold(lines, said):
-            return lines
+        if len(lines) >= _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said):
+            yield lines
     lines = _outline(blocks, place)
-    fits = sum(len(line) + 1 for line in lines) <= most_chars
-    return lines if fits and len(lines) > _LEAST_LINES and _hold(lines, said[:2]) else ()
+    if len(lines) > _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said[:2]):
+        yield lines
+    if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks, most_chars)):
+        yield lines
+
+
+def _fits(lines: Sequence[str], most_chars: int) -> bool:
+    return sum(len(line) + 1 for line in lines) <= most_chars
+
+
+def _ended(said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int) -> tuple[str, ...]:
+    """Lines with those behind them to the end of the list or table in which they end, or of their section; none where
+    these are too many.
+    """
+    last_line = squeezed(said[-1])
+    place = _place([last_line], blocks)
+    if place is None:
+        return ()
+    for _, end in (_group(blocks, place), _section(blocks, place)):
+        lines = [line for block in blocks[place:end] for line in block.lines]
+        at = next((at for at, line in enumerate(lines) if squeezed(line) == last_line), len(lines))
+        rest = lines[at + 1 :]
+        if rest and _fits([*said, *rest], most_chars):
+            return (*said, *rest)
+    return ()
 
 
 def without_table_words(text: str) -> str:

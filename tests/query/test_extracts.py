@@ -832,6 +832,38 @@ def test_of_a_list_no_more_is_said_than_passages_hold() -> None:
     assert items[3] not in first.text
 
 
+def test_of_a_list_all_is_said_that_other_passages_of_the_page_hold() -> None:
+    items = [f"({number}) 項目{number}を確認する。" for number in range(1, 7)]
+    lines = ["公開前の確認事項は次のとおりとする。", *items]
+    blocks = [PageBlock("list_item", (), line) for line in lines]
+    found, rest = source("\n".join(lines[:4])), replace(source("\n".join(lines[4:]), 1), number=2)
+    asked: list[Source] = []
+
+    def beside(passage: Source) -> Sequence[Source]:
+        asked.append(passage)
+        return [rest]
+
+    question = Ask("公開前の確認事項は何ですか")
+    (first, *_), answers = told.extracts([question], [found], _scorers[0], lambda *_: blocks, beside)[:2]
+    assert answers
+    assert first.text.splitlines() == lines
+    assert [each.number for each in first.citations] == [1, 2]
+    assert asked == [found]
+
+
+def test_where_no_passage_holds_the_section_the_list_is_said() -> None:
+    items = [f"項目{number}の原則" for number in range(1, 5)]
+    lead = "AIの利用で留意する事項は、次の原則として整理が行われた。"
+    blocks = [
+        PageBlock("heading", (), "1 背景"),
+        PageBlock("paragraph", ("1 背景",), "検討が急務である。"),
+        PageBlock("paragraph", ("1 背景",), lead),
+        *(PageBlock("list_item", ("1 背景",), item) for item in items),
+    ]
+    (first, *_), _ = extracts([Ask("AIの利用で留意する原則を全部挙げて")], [source("\n".join([lead, *items]))], blocks)
+    assert first.text.splitlines() == [lead, *items]
+
+
 def test_a_line_of_a_list_is_no_row_that_has_it_as_a_cell() -> None:
     lines = ["状態の一覧", "未着手", " | ", "完了", "保留"]
     blocks = [PageBlock("heading", (), lines[0]), *(PageBlock("list_item", (lines[0],), line) for line in lines[1:])]

@@ -1,5 +1,7 @@
 """What stands together on a page with a statement that is said."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from rag_assets.query.page_sections import PageBlock, body_rows, header_rows, passages_naming, standing_together
@@ -20,22 +22,43 @@ _PAGE = (
 _PANEL_LINES = (_PANEL, "The panel shows the following:", "Running", "Indicates that the pump runs.", "No Flow")
 
 
+def _whole(said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int, *, is_lead: bool) -> tuple[str, ...]:
+    return next(standing_together(said, blocks, most_chars, is_lead=is_lead), ())
+
+
 @pytest.mark.parametrize("line", [_PANEL, "Running", "No Flow"])
 def test_a_line_stands_together_with_its_section(line: str) -> None:
-    assert standing_together([line], _PAGE, 900, is_lead=False) == _PANEL_LINES
+    assert _whole([line], _PAGE, 900, is_lead=False) == _PANEL_LINES
 
 
 def test_nothing_before_a_line_that_heads_others_goes_with_it() -> None:
     said = ["The panel shows the following: Running"]
-    assert standing_together(said, _PAGE, 900, is_lead=True) == _PANEL_LINES[1:]
+    assert _whole(said, _PAGE, 900, is_lead=True) == _PANEL_LINES[1:]
 
 
 def test_of_a_long_section_the_table_or_the_list_is_said() -> None:
     most = sum(len(line) + 1 for line in _COLOURS.lines)
-    assert standing_together(["red | late"], _PAGE, most, is_lead=False) == _COLOURS.lines
+    assert _whole(["red | late"], _PAGE, most, is_lead=False) == _COLOURS.lines
     items = sum(len(line) + 1 for line in _PANEL_LINES[1:])
-    assert standing_together(["No Flow"], _PAGE, items, is_lead=False) == _PANEL_LINES[1:]
-    assert standing_together(["No Flow"], _PAGE, items - 1, is_lead=False) == ()
+    assert _whole(["No Flow"], _PAGE, items, is_lead=False) == _PANEL_LINES[1:]
+    assert _whole(["No Flow"], _PAGE, items - 1, is_lead=False) == ()
+
+
+def test_what_is_longer_comes_first_and_a_note_is_no_part() -> None:
+    page = [*_PAGE[:3], PageBlock("note", (_PANEL,), "See page 2."), *_PAGE[3:]]
+    wholes = list(standing_together(["The panel shows the following:"], page, 900, is_lead=False))
+    assert wholes == [_PANEL_LINES, _PANEL_LINES[1:]]
+
+
+def test_a_list_over_parts_of_a_page_goes_on_to_the_end_of_the_last_one() -> None:
+    table = PageBlock("table", ("For B",), "code | name\n1 | pen\n2 | ink\n3 | pad", header_row_count=1)
+    end = PageBlock("paragraph", ("For B",), "Paid by bank.")
+    page = [PageBlock("table", ("For A",), "Total | 9"), PageBlock("heading", (), "For B"), table, end]
+    said = ["Total | 9", "For B", "code | name", "1 | pen", "2 | ink"]
+    assert _whole(said, page, 900, is_lead=True) == (*said, "3 | pad")
+    assert _whole(said, page, sum(map(len, said)) + len(said) + 3, is_lead=True) == ()
+    said = [*said, "3 | pad"]
+    assert _whole(said, page, 900, is_lead=True) == (*said, "Paid by bank.")
 
 
 def test_lines_that_repeat_are_told_apart_by_those_after_them() -> None:
@@ -47,20 +70,20 @@ def test_lines_that_repeat_are_told_apart_by_those_after_them() -> None:
             PageBlock("paragraph", (f"Table {name}",), f"Constraints:\nPRIMARY KEY: {name}\nCHECK: {name} > 0"),
         )
     ]
-    (*_, last) = standing_together(["Constraints:", "PRIMARY KEY: B"], sections, 900, is_lead=True)
+    (*_, last) = _whole(["Constraints:", "PRIMARY KEY: B"], sections, 900, is_lead=True)
     assert last == "CHECK: B > 0"
 
 
 @pytest.mark.parametrize("said", [["nowhere"], [""], []])
 def test_what_the_page_has_not_stands_together_with_nothing(said: list[str]) -> None:
-    assert standing_together(said, _PAGE, 900, is_lead=False) == ()
-    assert standing_together(said, (), 900, is_lead=False) == ()
+    assert _whole(said, _PAGE, 900, is_lead=False) == ()
+    assert _whole(said, (), 900, is_lead=False) == ()
 
 
 def test_marked_lines_are_items_whatever_the_file_says() -> None:
     lines = ("There are three:", "(1) one", "(2) two", "(3) three", "Article 2")
     page = [PageBlock("paragraph", (), line) for line in lines]
-    assert standing_together(["There are three:"], page, 900, is_lead=True) == lines[:4]
+    assert _whole(["There are three:"], page, 900, is_lead=True) == lines[:4]
 
 
 def test_names_of_columns_are_known() -> None:
@@ -81,15 +104,15 @@ def test_a_line_is_not_found_within_another_one_or_over_two() -> None:
         PageBlock("list_item", ("Roles",), "・ admin"),
         PageBlock("list_item", ("Roles",), "・ guest"),
     ]
-    (first, *_) = standing_together(["roles are as follows", "・ admin"], page, 900, is_lead=True)
+    (first, *_) = _whole(["roles are as follows", "・ admin"], page, 900, is_lead=True)
     assert first == "roles are as follows"
-    assert standing_together(["1The"], page, 900, is_lead=False) == ()
+    assert _whole(["1The"], page, 900, is_lead=False) == ()
 
 
 @pytest.mark.parametrize("heading", ["1.  目的　概要", "第1章\n総則"])
 def test_headings_are_those_of_sections_however_they_are_spaced(heading: str) -> None:
     items = [PageBlock("list_item", (heading,), f"・ {name}") for name in ("甲", "乙")]
-    lines = standing_together(["・ 乙"], [PageBlock("heading", (), heading), *items], 900, is_lead=False)
+    lines = _whole(["・ 乙"], [PageBlock("heading", (), heading), *items], 900, is_lead=False)
     assert lines[-2:] == ("・ 甲", "・ 乙")
     assert len(lines) > 2
 
@@ -97,7 +120,7 @@ def test_headings_are_those_of_sections_however_they_are_spaced(heading: str) ->
 def test_a_list_is_announced_by_one_line() -> None:
     items = [PageBlock("list_item", (), f"・ {name}") for name in ("one", "two", "three")]
     for above in (PageBlock("table", (), "a | b"), PageBlock("paragraph", (), "long " * 100)):
-        assert len(standing_together(["・ two"], [above, *items], 900, is_lead=False)) == len(items)
+        assert len(_whole(["・ two"], [above, *items], 900, is_lead=False)) == len(items)
 
 
 def test_rows_that_name_no_columns_are_told_with_the_names_of_theirs() -> None:

@@ -90,7 +90,6 @@ from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords, referred, refers_back, with_history
-from rag_assets.query.several_asked import asks_for_several
 from rag_assets.query.stored import StoredTables
 from rag_assets.query.table_fields import asks_for_fields, fields_named
 from rag_assets.store.vectors.store import sql_in
@@ -413,17 +412,25 @@ class Asking:
         asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
         hits = _in_turn(retrieval.hits, *(part_hits for _, part_hits in parts))
         hits = self._with_named_rows(retrieval, hits, trace)
-        if asks_for_several(retrieval.question):
-            hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
         asks = asks or [Ask(retrieval.question, context, earlier=earlier)]
         blocks_of = self._blocks(sources)
+        further: dict[str, tuple[Source, ...]] = {}  # passages of pages, beside those found
+
+        def beside(source: Source) -> tuple[Source, ...]:
+            if source.page_id not in further:
+                number = len(sources) + sum(map(len, further.values()))
+                further[source.page_id] = self._beside(retrieval, source, sources, number, trace)
+            return further[source.page_id]
+
         try:
-            sentences, answers, row = extracts(asks, sources, self.scorer, blocks_of)
+            sentences, answers, row = extracts(asks, sources, self.scorer, blocks_of, beside)
         except ModelError as error:
             _warn_once(str(error))
             trace.add("quote", began, 0, texts=(f"failed: {error}",))
-            sentences, answers, row = extracts(asks, sources, blocks_of=blocks_of)
+            sentences, answers, row = extracts(asks, sources, blocks_of=blocks_of, beside=beside)
+        cited = {citation.number for sentence in sentences for citation in sentence.citations}
+        sources += tuple(source for others in further.values() for source in others if source.number in cited)
         trace.add("quote", began, len(sentences))
         if (fields := self._fields(retrieval, sources, sentences, trace)) is not None:
             return fields
@@ -540,18 +547,17 @@ class Asking:
                 after.setdefault(first[page].chunk_id, []).append(replace(added_hits[key], rank=first[page].rank))
         return tuple(passage for hit in hits for passage in (hit, *after.get(hit.chunk_id, ())))
 
-    def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
-        """The passages of the best one's page around it that were not found: a list may go on there."""
+    def _beside(
+        self, retrieval: Retrieval, source: Source, sources: Sequence[Source], number: int, trace: TraceRecorder
+    ) -> tuple[Source, ...]:
+        """The passages of the page of one around it that were not found, numbered behind a number."""
         chunks = self.indexes.chunks
-        if not hits or not hits[0].page_id:
-            return ()
-        where = both(sql_in("page_id", [hits[0].page_id]), retrieval.request.filters.to_sql(chunks.columns))
-        found_ids = {hit.chunk_id for hit in hits}
-        place = position(hits[0].chunk_id)
+        where = both(sql_in("page_id", [source.page_id]), retrieval.request.filters.to_sql(chunks.columns))
+        found_ids, place = {found.chunk_id for found in sources}, position(source.chunk_id)
         candidates = sorted(chunks.listed(where, trace), key=lambda candidate: abs(position(candidate.key) - place))
         near = [candidate for candidate in candidates[:_BESIDE] if candidate.key not in found_ids]
-        beside = self.hits_of(sorted(near, key=lambda candidate: position(candidate.key)), trace)
-        return tuple(replace(hit, rank=len(hits) + hit.rank) for hit in beside)
+        hits = self.hits_of(sorted(near, key=lambda candidate: position(candidate.key)), trace)
+        return tuple(Source.of(number + hit.rank, hit, hit.text) for hit in hits)
 
     def _from_passages(
         self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool

@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import PurePath
@@ -181,6 +181,7 @@ def extracts(
     sources: Sequence[Source],
     scorer: AnswerScorer | None = None,
     blocks_of: PageBlocks = lambda *_: (),
+    beside: Callable[[Source], Sequence[Source]] = lambda _: (),
 ) -> Extracts:
     """What the sources state that answers a question.
 
@@ -189,6 +190,7 @@ def extracts(
         sources: Passages.
         scorer: Tells how surely statements answer; None goes by words alone.
         blocks_of: What the pages of the passages consist of; nothing where that is not known.
+        beside: Further passages of the page of one, which may hold the rest of a list.
     """
     names = _own_names(sources)
     candidates = [
@@ -219,7 +221,7 @@ def extracts(
             first = _completed(best[0])
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
         if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement) and not _is_meant_alone(ranking):
-            best = _with_whole_list(question, best, sources, blocks_of)
+            best = _with_whole_list(question, best, sources, blocks_of, beside)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
                 (candidate.source.document_id, _text(candidate.statement, question)), (candidate, question)
@@ -446,20 +448,30 @@ def _is_meant_alone(ranking: Sequence[tuple[float, _Candidate]]) -> bool:
 
 
 def _with_whole_list(
-    question: WeightedQuestion, best: Sequence[_Candidate], sources: Sequence[Source], blocks_of: PageBlocks
+    question: WeightedQuestion,
+    best: Sequence[_Candidate],
+    sources: Sequence[Source],
+    blocks_of: PageBlocks,
+    beside: Callable[[Source], Sequence[Source]],
 ) -> list[_Candidate]:
-    """Candidates, the first with all of the section, list or table that it is of, as far as passages found hold it, the
-    others as far as they are not of it and there is room.
+    """Candidates, the first with all of the section, list or table that it is of, as far as passages of the page hold
+    it, the others as far as they are not of it and there is room.
     """
     first, *other_candidates = best
     source, known_lines = first.source, first.statement.lines or (first.statement.text,)
     blocks = blocks_of(source.document_id, source.page_number)
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
-    lines = standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead)
-    held_lines = _held_lines(lines, source, [holder for holder in sources if holder.page_id == source.page_id])
-    held_text = squeezed("".join(line for _, line in held_lines))
+    of_page = [holder for holder in sources if holder.page_id == source.page_id]
     is_row = first.statement.kind is StatementKind.ROW  # which passages hold in several forms
-    if len(held_lines) <= max(1, len(first.statement.lines)) or not (is_row or squeezed(known_lines[0]) in held_text):
+    for lines in standing_together(known_lines, blocks, _WHOLE_CHARS, is_lead=is_lead):
+        held_lines = _held_lines(lines, source, of_page)
+        if len(held_lines) < len(lines):
+            held_lines = _held_lines(lines, source, [*of_page, *beside(source)])
+        held_text = squeezed("".join(line for _, line in held_lines))
+        is_more = len(held_lines) > max(1, len(first.statement.lines))
+        if is_more and (is_row or squeezed(known_lines[0]) in held_text):
+            break
+    else:
         return list(best)
     lines = tuple(line for _, line in held_lines)
     whole = replace(

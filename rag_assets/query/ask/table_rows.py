@@ -154,8 +154,8 @@ class TableOfPage:
     def of(
         cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "", *, named: bool = True
     ) -> "TableOfPage | None":
-        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns, where it
-        must have some.
+        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns, unless
+        it may be without.
         """
         count = block["header_row_count"] or 0
         rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
