@@ -5,7 +5,8 @@ A passage holds a part of a table, and the best statement is one row of it. Wher
 that row (`必須`), it asks as much for the other rows with that cell, or for those without (`必須でない`); where it
 names a column of marks (`外部キーの列`), for those that have the mark; where it compares a column (`温度が0.5未満`) or
 names a time of day, for those of which that holds. Where it asks which kinds a column has, one row of each is told.
-Which these are, the table tells as it was read. Their number is said only where no other cell may mean the same, as `済（要確認）` beside `済`, and no row goes on with the one above.
+Which these are, the table tells as it was read. Their number is said only where no other cell may mean the same, as
+`済（要確認）` beside `済`, and no row goes on with the one above.
 
 What stays out: which row answers (`rag_assets.query.ask.extracts`), and how many rows there are, their sum, and the one
 with the most (`rag_assets.query.ask.table_rows`).
