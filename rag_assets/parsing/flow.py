@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from urllib.parse import unquote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
@@ -52,7 +52,9 @@ _NOT_A_LETTER = re.compile(r"[\W_]+")
 _GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
 _SPANNED_COLUMNS = 1000  # as HTML has it
 _MOST_HEADER_ROWS = 4  # above figures
+_LEAST_COLUMNS = 3
 _FIGURE_CHARS = 20
+_UNIT_CHARS = 3
 _FIGURES = 0.6  # share of the cells below the names of columns
 
 
@@ -210,11 +212,7 @@ def table_block(
     cell_range: str | None = None,
     box: Box | None = None,
 ) -> Block:
-    """A table block with its text: a line for each row, ` | ` between cells.
-
-    Names of columns that stand below those of groups are header rows, too, where the rest is figures.
-    """
-    header_row_count = max(header_row_count, rows_above_figures([row.cells for row in rows]))
+    """A table block with its text: a line for each row, ` | ` between cells."""
     text = "\n".join(" | ".join(cell.replace("\n", " ") for cell in row.cells) for row in rows)
     return Block(
         BlockKind.TABLE,
@@ -228,21 +226,44 @@ def table_block(
 
 
 def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:
-    """Leading rows below one corner, empty or spanning them, that name columns of figures; 0 where there are none.
+    """Leading rows of a table whose merged cells are filled that name columns of figures, names below names of groups;
+    0 where fewer than two do.
 
-    The rows below them have names of their own, and hold little but figures.
+    They have one corner, which is empty, or else stands beside the name of a group of columns. Rows with names of their
+    own follow, most of whose cells are short and hold digits.
+
+    Args:
+        rows: Cells of each row; a merged value stands in each of its cells.
     """
-    corner = rows[0][0].strip() if rows and rows[0] else ""
+    if len(rows) < 2 or min(map(len, rows)) < _LEAST_COLUMNS:
+        return 0
+    corner = rows[0][0].strip()
     count = len(list(takewhile(lambda row: row[0].strip() == corner, rows[: _MOST_HEADER_ROWS + 1])))
     above, below = rows[:count], rows[count:]
     if not 1 < count <= _MOST_HEADER_ROWS or len(below) < 2 or not all(any(row[1:]) for row in above):
         return 0
-    names = [text for row in above for text in row[1:] if text.strip()]
+    has_group = any(left == right != corner and left.strip() for left, right in pairwise(above[0]))
+    if corner and not has_group:
+        return 0
+    names = [[text for text in row[1:] if text.strip()] for row in above]
+    if any(not _names_any(text) for row in names for text in row) or not all(row[0].strip() for row in below):
+        return 0
+    if not corner and any(2 * sum(map(_is_value, row)) > len(row) for row in names):
+        return 0
     figures = [text for row in below for text in row[1:] if text.strip()]
-    are_names = all(letters(name).strip("0123456789") or is_period(name) or is_year(name) for name in names)
-    is_named = are_names and all(row[0].strip() for row in below)
     held = sum(has_digit(text) and len(text) <= _FIGURE_CHARS for text in figures)
-    return count if is_named and held >= _FIGURES * max(1, len(figures)) else 0
+    return count if held >= _FIGURES * max(1, len(figures)) else 0
+
+
+def _names_any(text: str) -> bool:
+    return bool(letters(text).strip("0123456789")) or is_period(text) or is_year(text)
+
+
+def _is_value(text: str) -> bool:
+    """Whether a text is a number with hardly any letter behind it, as `120千円`, and no period."""
+    plain = letters(text)
+    is_time = is_period(text) or is_year(text)
+    return plain[:1].isdecimal() and not is_time and sum(map(str.isalpha, plain)) <= _UNIT_CHARS
 
 
 def fill_grid(placed: Sequence[Sequence[tuple[str, int, int]]]) -> list[tuple[str, ...]]:

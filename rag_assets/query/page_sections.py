@@ -24,7 +24,8 @@ _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
 _CELL = " | "
-_BESIDE = frozenset({"header", "caption", "note"})  # what is no part of the text
+_BESIDE = frozenset({"header", "caption"})  # what is no part of the text
+_NOTE = "note"
 _MOST_MERGED = 8  # columns at the left of a table
 _LEAST_LINES = 3
 _LEAST_HELD = 0.5  # of the lines that stand together with others
@@ -140,8 +141,9 @@ def body_rows(blocks: Sequence[PageBlock]) -> dict[str, tuple[str, ...]]:
 def standing_together(
     said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int, *, is_lead: bool
 ) -> Iterator[tuple[str, ...]]:
-    """The lines of the section in which others stand; of their list or table, with what stands directly above; of the
-    headings below theirs; and these with what is behind them: those that are not too many, nor too few for a list.
+    """Lines that others are of, where they are neither too many nor too few for a list: all of the section; the list or
+    table, with what stands directly above; the headings directly below theirs; and, of several lines, what follows them
+    to the end of the list, table or section in which they end.
 
     Args:
         said: Lines of the page, one after the other; a single one may be part of one.
@@ -152,7 +154,7 @@ def standing_together(
     Yields:
         Lines, most of the others among them.
     """
-    blocks = [block for block in blocks if block.kind not in _BESIDE]
+    blocks = _of_text(blocks)
     place = _place(list(filter(None, map(squeezed, said))), blocks)
     if place is None:
         return
@@ -163,7 +165,7 @@ def standing_together(
     lines = _outline(blocks, place)
     if len(lines) > _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said[:2]):
         yield lines
-    if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks, most_chars)):
+    if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks[place:], most_chars)):
         yield lines
 
 
@@ -171,21 +173,30 @@ def _fits(lines: Sequence[str], most_chars: int) -> bool:
     return sum(len(line) + 1 for line in lines) <= most_chars
 
 
+def _of_text(blocks: Sequence[PageBlock]) -> list[PageBlock]:
+    """Blocks without what is no part of the text: running headers, captions, and notes between other blocks."""
+    parts = [block for block in blocks if block.kind not in _BESIDE]
+    kinds = ["", *(block.kind for block in parts), ""]
+    return [
+        block
+        for place, block in enumerate(parts, start=1)
+        if block.kind != _NOTE or _NOTE in (kinds[place - 1], kinds[place + 1])
+    ]
+
+
 def _ended(said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int) -> tuple[str, ...]:
-    """Lines with those behind them to the end of the list or table in which they end, or of their section; none where
-    these are too many.
+    """Lines that begin a page with what follows them to the end of the list or table in which they end, else of the
+    section; none where nothing follows, or too much.
     """
     last_line = squeezed(said[-1])
-    place = _place([last_line], blocks)
-    if place is None:
+    at = next((at for at, block in enumerate(blocks) if last_line in map(squeezed, block.lines)), None)
+    if at is None:
         return ()
-    for _, end in (_group(blocks, place), _section(blocks, place)):
-        lines = [line for block in blocks[place:end] for line in block.lines]
-        at = next((at for at, line in enumerate(lines) if squeezed(line) == last_line), len(lines))
-        rest = lines[at + 1 :]
-        if rest and _fits([*said, *rest], most_chars):
-            return (*said, *rest)
-    return ()
+    is_list = blocks[at].kind == _TABLE or _is_item(blocks[at])
+    _, end = _group(blocks, at) if is_list else _section(blocks, at)
+    lines = [line for block in blocks[at:end] for line in block.lines]
+    rest = lines[[squeezed(line) for line in lines].index(last_line) + 1 :] if lines else []
+    return (*said, *rest) if rest and _fits([*said, *rest], most_chars) else ()
 
 
 def without_table_words(text: str) -> str:

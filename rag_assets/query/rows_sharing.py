@@ -4,9 +4,8 @@ a state.
 A passage holds a part of a table, and the best statement is one row of it. Where the question names a whole cell of
 that row (`必須`), it asks as much for the other rows with that cell, or for those without (`必須でない`); where it
 names a column of marks (`外部キーの列`), for those that have the mark; where it compares a column (`温度が0.5未満`) or
-names a time of day, for those of which that holds. Where it asks which kinds a column has, one row of each is told.
-Which these are, the table tells as it was read. Their number is said only where no other cell may mean the same, as
-`済（要確認）` beside `済`, and no row goes on with the one above.
+names a time of day, for those of which that holds. Which these are, the table tells as it was read. Their number is
+said only where no other cell may mean the same, as `済（要確認）` beside `済`, and no row goes on with the one above.
 
 What stays out: which row answers (`rag_assets.query.ask.extracts`), and how many rows there are, their sum, and the one
 with the most (`rag_assets.query.ask.table_rows`).
@@ -15,7 +14,6 @@ with the most (`rag_assets.query.ask.table_rows`).
 import operator
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -82,13 +80,6 @@ _CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
 _WHICH = re.compile(
     r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|お願い|ください|一覧|列挙|\b(?:which|what|list)\b|(?:は|って)[?？]?$"
 )
-_KINDS_ASKED = re.compile(
-    r"(?:どんな|どのような|どういった)(?:種類|区分|値|分類|種別|もの)|何種類"
-    r"|(?:種類|値)(?:[をはが]|に(?:は)?|として)?(?:どんな|どれ|何|全部|すべて|全て|一覧|教え|挙げ|知りた)"
-    r"|(?:区分|分類|種別|カテゴリー?)[をは](?:全部|すべて|全て|一覧)"
-    r"|\b(?:what|which) (?:kinds|types|values|categories)\b"
-)
-_MOST_KINDS = 20  # values of a column
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
 _NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
 _OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
@@ -134,30 +125,9 @@ def rows_sharing(
         if own_row is not None:
             alike = [part for part in tables if (part.keys, part.section) == (table.keys, table.section)]
             alike = alike if any(table.keys) else [table]
-            whole = replace(table, rows=tuple(row for part in alike for row in part.rows))
-            values = _values_asked(question, whole, are_whole=are_whole)
-            return values or _select_rows(question, whole, own_row, are_whole=are_whole)
+            rows = tuple(row for part in alike for row in part.rows)
+            return _select_rows(question, replace(table, rows=rows), own_row, are_whole=are_whole)
     return None
-
-
-def _values_asked(question: str, table: TableOfPage, *, are_whole: bool) -> Selection | None:
-    """The first row of each value of a column, most frequent first, where the question asks which kinds there are of
-    what that column alone is called, and names no cell.
-    """
-    plain = unicodedata.normalize("NFKC", question).lower()
-    folded_text = fold_name(plain)
-    places = [place for place, key in enumerate(table.keys) if key and key in folded_text]
-    if not _KINDS_ASKED.search(plain) or len(places) != 1 or not is_named(folded_text, table.keys[places[0]]):
-        return None
-    (place,) = places
-    counts = Counter(row[place] for row in table.rows if row[place])
-    named = {cell for row in table.rows for cell in row if len(cell) > 1 and is_named(folded_text, fold_name(cell))}
-    if named or not 1 < len(counts) <= min(_MOST_KINDS, counts.total() / 2):
-        return None
-    rows = tuple(next(row for row in table.rows if row[place] == value) for value, _ in counts.most_common())
-    pairs = tuple(((table.columns[place], row[place]),) for row in rows)
-    unit = "件" if is_japanese(folded_text) else ""
-    return Selection(pairs, rows, f"{len(rows)}{unit} ({table.columns[place]})" if are_whole else "")
 
 
 def _select_rows(
@@ -172,8 +142,8 @@ def _select_rows(
         return None
     apart = folded_text.replace(contained_words[0], " ") if contained_words else folded_text
     criteria = _named_cells(question, apart, table, table.rows if own_row is None else [own_row])
-    if criteria is None:
-        return None
+    if criteria is None or (not any(table.keys) and any(criterion.is_not for criterion in criteria)):
+        return None  # or a row may name the columns
     if not any(criterion.is_not for criterion in criteria):
         criteria += _marks(folded_text, table, {criterion.place for criterion in criteria})
     criteria += _limit_criteria(folded_text, table, {criterion.place for criterion in criteria})

@@ -14,8 +14,8 @@ weight. Inflection is left to the vectors: there is no stemming.
 Words that carry what a text says (`content_words`), without particles, articles, auxiliaries and endings. Of Japanese
 and Chinese, runs of ideographs are words, compared by their overlapping pairs of characters, and runs of katakana, by
 threes, so that a compound shares with its parts. Hiragana is left out. Other words are compared by their first letters,
-so that inflection makes no difference; identifiers by their parts; numbers and codes only as a whole, years of Japanese
-eras as those of the Western calendar. Single letters are no words.
+so that inflection makes no difference; identifiers by their parts; numbers and codes only as a whole. Single letters
+are no words.
 
 What stays out: what can be a name (`rag_assets.graph.names`), and scoring, which is BM25 in LanceDB.
 
@@ -56,10 +56,13 @@ _IDENTIFIER = re.compile(r"_|(?=.{3}).*\d")
 _TERM_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
 _COMPOUND = re.compile(r"_|[a-z][A-Z]")
 
-# Years.
-_ERAS = {"明治M": 1867, "大正T": 1911, "昭和S": 1925, "平成H": 1988, "令和R": 2018}  # the year before the first of each
-_YEARS_BEFORE = {name: year for era, year in _ERAS.items() for name in (era[:-1], era[-1])}
-_ERA_YEAR = re.compile(r"(?P<era>明治|大正|昭和|平成|令和|(?<![A-Za-z])[MTSHR])(?P<year>\d{1,2}|元)(?=年)")
+# Years, by the names and letters of eras, the last year of the Western calendar before each, and the years that it had.
+_ERAS = {"明治": (1867, 45), "大正": (1911, 15), "昭和": (1925, 64), "平成": (1988, 31), "令和": (2018, 99)}
+_ERA_LETTERS = {"S": "昭和", "H": "平成", "R": "令和"}
+_ERA_YEAR = re.compile(
+    r"(?P<era>明治|大正|昭和|平成|令和)(?P<year>\d{1,2}|元)年|(?<![\w-])(?P<letter>[SHR])(?P<number>\d{1,2})(?=年度|年\d{1,2}月)"
+)
+_WESTERN_YEAR = re.compile(r"(?<!\d)(?:18|19|20)\d\d(?=年)")
 
 # Words that carry what a text says.
 _OTHER = rf"[^\W_{HAN}{KANA}]"
@@ -187,14 +190,22 @@ def _word_terms(word: str) -> Iterator[str]:
                 yield part.lower()
 
 
-def western_years(text: str) -> str:
-    """A text in NFKC with years of Japanese eras (`令和8年`, `R8年`) as those of the Western calendar (`2026年`)."""
-
-    def western(match: re.Match[str]) -> str:
-        year = 1 if match["year"] == "元" else int(match["year"])
-        return str(_YEARS_BEFORE[match["era"]] + year)
-
-    return _ERA_YEAR.sub(western, unicodedata.normalize("NFKC", text))
+def years_otherwise(text: str) -> list[str]:
+    """The years of a text in the other calendar, Western or of Japanese eras: `2026年` for `令和8年` and `R8年度`,
+    `平成31年` and `令和元年` for `2019年`.
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    years: list[str] = []
+    for match in _ERA_YEAR.finditer(plain):
+        before, count = _ERAS[match["era"] or _ERA_LETTERS[match["letter"]]]
+        number = match["year"] or match["number"]
+        year = 1 if number == "元" else int(number)
+        years += [f"{before + year}年"] if 0 < year <= count else []
+    for match in _WESTERN_YEAR.finditer(plain):
+        for era, (before, count) in _ERAS.items():
+            if 0 < (year := int(match[0]) - before) <= count:
+                years.append(f"{era}{'元' if year == 1 else year}年")
+    return years
 
 
 def content_words(text: str) -> list[tuple[str, ...]]:
@@ -260,7 +271,7 @@ def _is_sought_as_it_stands(term: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _THOUSANDS.sub("", western_years(text))
+    return _THOUSANDS.sub("", unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(maxsize=1 << 16)  # the same words come again and again

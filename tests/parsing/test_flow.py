@@ -6,9 +6,8 @@ import unicodedata
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
-from rag_assets.contracts.content import Row
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.flow import clean, fill_grid, join_lines, rows_above_figures, table_block, unwrap
+from rag_assets.parsing.flow import clean, fill_grid, join_lines, rows_above_figures, unwrap
 from rag_assets.text.scripts import RADICAL_IDEOGRAPHS
 
 
@@ -67,6 +66,7 @@ def test_spans_cannot_fill_the_memory() -> None:
 
 _SHARES = [["再エネ", "35%", "44 – 50%", "78%"], ["原子力", "20%", "23 – 26%", "12.8%"]]
 _LEAVE = [["4日", "169日～216日", "7日", "8日"], ["3日", "121日～168日", "5日", "6日"]]
+_SHIFTS = [["火曜", "8時～12時", "9時"], ["水曜", "13時～17時", "14時"]]
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,24 @@ _LEAVE = [["4日", "169日～216日", "7日", "8日"], ["3日", "121日～168日
     [
         ([["", "2040", "2040", "2050"], ["", "エネ基", "現状延長", "1.5℃ RM"], *_SHARES], 2),
         ([["", "2040", "", ""], ["", "エネ基", "現状延長", "RM"], ["", "", "", "政府"], *_SHARES], 3),
-        (
-            [["日数", "所定労働日数", "勤続年数", "勤続年数"], ["日数", "所定労働日数", "6ヶ月", "1年 6ヶ月"], *_LEAVE],
-            2,
-        ),
+        ([["日数", "年間", "勤続年数", "勤続年数"], ["日数", "年間", "6ヶ月", "1年 6ヶ月"], *_LEAVE], 2),
+        ([["", "", "SEP7", "SEP7"], ["", "単位", "1 再エネ拡大", "3 CCS活用"], *_SHARES], 2),
         ([["", "エネ基", "現状延長", "RM"], *_SHARES], 0),  # one row, which other signs tell
         ([["", "1月", "2月", "3月"], ["", "120", "130", "140"], *_SHARES], 0),  # the second row holds figures
+        ([["", "売上", "利益", "率"], ["", "120千円", "13千円", "3割"], *_SHARES], 0),
         ([["連絡先", "電話", "内線", "FAX"], ["連絡先", "03-1234", "12", "13"], *_SHARES], 0),
+        ([["", "名称", "説明"], ["", "版", "日付"], ["甲", "乙", "丙"], ["戊", "己", "庚"]], 0),  # no figures
+        ([["", "2040", "2050", "2060"], ["", "甲", "乙", "丙"], *_SHARES, ["", "1", "2", "3"]], 0),  # has no name
         (
-            [
-                ["", "名称", "説明", "備考"],
-                ["", "版", "日付", "承認"],
-                ["甲", "乙", "丙", "丁"],
-                ["戊", "己", "庚", "辛"],
-            ],
+            [["", "甲", "乙"], ["", "丙", "丁"], ["", "戊", "己"], ["", "庚", "辛"], ["", "壬", "癸"], ["1", "2", "3"]],
             0,
         ),
-        ([["", "2040", "2050", "2060"], ["", "甲", "乙", "丙"], *_SHARES, ["", "1", "2", "3"]], 0),  # has no name
-        ([["", "甲"], ["", "乙"], ["", "丙"], ["", "丁"], ["", "戊"], ["1", "2"], ["3", "4"]], 0),  # too many
+        ([["月曜", "早番 8時", "1名"], ["月曜", "遅番 13時", "2名"], *_SHIFTS], 0),  # a row's name, over two rows
+        ([["A", "2020", "2021"], ["A", "2022", "2023"], ["B", "1", "2"], ["C", "3", "4"]], 0),
+        ([["開館時間", "平日 9:00"], ["開館時間", "土日 10:00"], ["休館日", "第1月曜"], ["入館料", "300円"]], 0),
+        ([["a", "b", "c"], [], ["1", "2", "3"]], 0),
         ([], 0),
     ],
 )
 def test_names_below_names_above_figures_are_header_rows(rows: list[list[str]], count: int) -> None:
     assert rows_above_figures(rows) == count
-    assert not rows or table_block([Row(tuple(row)) for row in rows], 0).header_row_count == count

@@ -57,8 +57,28 @@ def test_a_list_over_parts_of_a_page_goes_on_to_the_end_of_the_last_one() -> Non
     said = ["Total | 9", "For B", "code | name", "1 | pen", "2 | ink"]
     assert _whole(said, page, 900, is_lead=True) == (*said, "3 | pad")
     assert _whole(said, page, sum(map(len, said)) + len(said) + 3, is_lead=True) == ()
-    said = [*said, "3 | pad"]
-    assert _whole(said, page, 900, is_lead=True) == (*said, "Paid by bank.")
+    assert _whole([*said, "3 | pad"], page, 900, is_lead=True) == (), "nothing of the table is left"
+
+
+def test_what_follows_is_sought_from_where_the_lines_stand_and_not_behind_a_whole_list() -> None:
+    def section(name: str, *items: str) -> list[PageBlock]:
+        lines = [PageBlock("list_item", (name,), item) for item in items]
+        return [PageBlock("heading", (), name), *lines, PageBlock("paragraph", (name,), f"The fee for {name} is 3.")]
+
+    page = [*section("Entry", "・ form", "・ other"), *section("Renewal", "・ note", "・ licence", "・ other")]
+    said = ["Renewal", "・ note", "・ licence"]
+    most = sum(map(len, said)) + len(said) + len("・ other") + 1
+    assert _whole(said, page, most, is_lead=True) == (*said, "・ other")
+    assert set(standing_together([*said, "・ other"], page, 900, is_lead=True)) == {
+        (*said, "・ other"),
+        (*said, "・ other", "The fee for Renewal is 3."),  # the section
+    }
+
+
+def test_notes_that_are_a_list_are_told_and_one_between_lines_is_left_out() -> None:
+    notes = [PageBlock("note", ("Notes",), f"※{number} as said") for number in range(3)]
+    page = [PageBlock("heading", (), "Notes"), *notes]
+    assert _whole(["Notes"], page, 900, is_lead=True) == ("Notes", *(note.text for note in notes))
 
 
 def test_lines_that_repeat_are_told_apart_by_those_after_them() -> None:

@@ -256,27 +256,6 @@ def test_a_table_in_parts_is_one_table_and_that_of_another_section_is_not() -> N
     assert [row[0] for row in found.cells] == ["1", "2"]
 
 
-@pytest.mark.parametrize(
-    ("question", "values"),
-    [
-        ("項目定義書で必須区分にはどんな種類がありますか", ["必須", "任意"]),
-        ("必須区分の値を全部教えて", ["必須", "任意"]),
-        ("必須区分にはどのような値がありますか", ["必須", "任意"]),
-        ("必須区分は何種類ありますか", ["必須", "任意"]),
-        ("必須区分と型の種類を教えて", None),  # of two columns
-        ("氏名の必須区分は何ですか", None),  # of one row
-        ("桁数の値を全部教えて", None),  # which tell rows apart
-        ("必須区分を教えて", None),
-        ("任意の必須区分の値を教えて", None),  # names a cell
-    ],
-)
-def test_the_values_of_a_column_are_told_where_its_kinds_are_asked_for(question: str, values: list[str] | None) -> None:
-    selection = shared(question)
-    found = [value for ((_, value),) in selection.rows] if selection and len(selection.rows[0]) == 1 else None
-    assert found == values
-    assert selection is None or values is None or selection.said == f"2件 ({selection.rows[0][0][0]})"
-
-
 def test_rows_of_a_table_without_names_of_columns_share_a_cell_and_those_of_another_are_no_part() -> None:
     rows = [["A", "直接介護", "1", "移動"], ["B", "間接業務", "2", "記録"], ["B", "間接業務", "3", "清掃"]]
     block = {"header_row_count": 0, "rows": [{"cells": cells} for cells in rows], "section": []}
@@ -287,6 +266,12 @@ def test_rows_of_a_table_without_names_of_columns_share_a_cell_and_those_of_anot
     assert selection is not None
     assert selection.rows == tuple((("", number), ("", name)) for number, name in (("2", "記録"), ("3", "清掃")))
     assert selection.said == "2件 (間接業務)"
+    assert rows_sharing("「間接業務」以外の項目はどれですか", rows[0], [unnamed]) is None, "a row may name the columns"
+    uneven = TableOfPage.of(
+        {**block, "rows": [{"cells": ["A"]}, {"cells": rows[1]}, {"cells": rows[2]}]}, (), named=False
+    )
+    assert uneven is not None
+    assert rows_sharing("「間接業務」の一覧を教えて", rows[1], [uneven]) is not None
     assert TableOfPage.of({**block, "rows": []}, (), named=False) is None
 
 

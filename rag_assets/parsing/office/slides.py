@@ -19,7 +19,16 @@ from rag_assets.parsing.archive import Archive, Relation, alternative, local_nam
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import LINES, ShapeKind, property_of, read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
-from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.flow import (
+    around,
+    clean,
+    fill_grid,
+    link_suffix,
+    picture_block,
+    rows_above_figures,
+    sensible_title,
+    table_block,
+)
 from rag_assets.parsing.geometry import IDENTITY, Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
@@ -260,7 +269,8 @@ def _shape_blocks(shape: SlideShape, section: tuple[str, ...], targets: Mapping[
         cells = map(cells_of_row, table.iterfind("{*}tr"))
         placed_cells = [[(_text(cell, targets), *columns_and_rows(cell)) for cell in row] for row in cells]
         if rows := [Row(cells) for cells in fill_grid(placed_cells)]:
-            yield table_block(rows, min(slide_header_rows(table, placed_cells), len(rows) - 1), section, box=box)
+            header_rows = max(slide_header_rows(table, placed_cells), rows_above_figures([row.cells for row in rows]))
+            yield table_block(rows, min(header_rows, len(rows) - 1), section, box=box)
         return
     if shape.placeholder in TITLE_PLACEHOLDERS | RUNNING_PLACEHOLDERS:
         if text := _text_of(shape, targets):

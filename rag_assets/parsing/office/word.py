@@ -19,7 +19,16 @@ from rag_assets.parsing.archive import TRANSPARENT, Archive, alternative, descen
 from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import read_shapes
 from rag_assets.parsing.drawings.graphics import graphic_blocks
-from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.flow import (
+    Sections,
+    clean,
+    fill_grid,
+    link_suffix,
+    picture_block,
+    rows_above_figures,
+    sensible_title,
+    table_block,
+)
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
 from rag_assets.parsing.office.headings import numbered_headings
@@ -263,7 +272,8 @@ class _WordReader:
             placed_cells.append(line)
         if grid := fill_grid(placed_cells):
             has_styled_first = self._styles.sets_off_first_row(table.find("{*}tblPr"))
-            header_rows = min(header_row_count(rows, has_styled_first=has_styled_first), len(grid) - 1)
+            marked_rows = header_row_count(rows, has_styled_first=has_styled_first)
+            header_rows = min(max(marked_rows, rows_above_figures(grid)), len(grid) - 1)
             self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
         for paragraph in hanging:
             self._append_hanging(paragraph, depth)

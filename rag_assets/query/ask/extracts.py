@@ -47,13 +47,14 @@ from rag_assets.query.ask.wanted import (
     WeightedQuestion,
     codes_named,
     term_kind,
+    terms_held,
     terms_of,
 )
 from rag_assets.query.page_sections import PageBlock, PageBlocks, body_rows, cells_of, header_rows, standing_together
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import TermKind, content_words, is_wide, shares_held
+from rag_assets.text.folding import TermKind, content_words, is_wide, shares_held, years_otherwise
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
@@ -84,6 +85,7 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 _ROW_CHARS = 200
 _ROW_OF_SEVERAL_CHARS = 500
 _STANDS_OUT = 0.85  # of the score of a row, below which those beside it are not asked for
+_ALL_ASKED = re.compile(r"全部|すべて|全て|全員|一覧|それぞれ|各|列挙|挙げ|\b(?:all|every|each|list)\b", re.IGNORECASE)
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _UNREAD = -0.4  # how surely a statement answers that was not read: what words tell must be more then
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
@@ -220,7 +222,8 @@ def extracts(
         if best and len(asks) < 2:
             first = _completed(best[0])
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
-        if is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement) and not _is_meant_alone(ranking):
+        is_of_list = is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement)
+        if is_of_list and (_ALL_ASKED.search(question.text) or not _stands_out(ranking)):
             best = _with_whole_list(question, best, sources, blocks_of, beside)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
@@ -292,13 +295,13 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
 def _candidates(
     source: Source, names: frozenset[str] = frozenset(), blocks: Sequence[PageBlock] = ()
 ) -> list[_Candidate]:
-    name_terms = terms_of(f"{source.title} {replace(source.citation, heading=None)}") | names
+    name_terms = terms_held(f"{source.title} {replace(source.citation, heading=None)}") | names
     return [
         _Candidate(
             source,
             statement,
-            terms_of(f"{statement.group} {statement.text}"),
-            terms_of(statement.context),
+            terms_held(f"{statement.group} {statement.text}"),
+            terms_held(statement.context),
             name_terms,
         )
         for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
@@ -439,12 +442,15 @@ def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
 
 
-def _is_meant_alone(ranking: Sequence[tuple[float, _Candidate]]) -> bool:
-    """Whether the best candidate is a row that stands out among all of its page, whatever the question sounds like."""
+def _stands_out(ranking: Sequence[tuple[float, _Candidate]]) -> bool:
+    """Whether the best candidate is a row whose score is well above those of the others of its page that were found."""
     (score, best), *rest = ranking
-    of_page = [(other, one) for other, one in rest if one.source.page_id == best.source.page_id]
-    others = [other for other, one in of_page if best.statement.text not in one.statement.text]
-    return best.statement.kind is StatementKind.ROW and max(others, default=0.0) < _STANDS_OUT * score
+    others = [
+        other
+        for other, candidate in rest
+        if candidate.source.page_id == best.source.page_id and best.statement.text not in candidate.statement.text
+    ]
+    return best.statement.kind is StatementKind.ROW and bool(others) and max(others) < _STANDS_OUT * score
 
 
 def _with_whole_list(
@@ -544,7 +550,7 @@ def _sureness(
     lead = 1 - rest[0][0] / score if rest and score > 0 else 0.0
     passage = [candidate for candidate in candidates if candidate.source.document_id == best.source.document_id]
     held_terms = best.named.union(
-        terms_of(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
+        terms_held(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
     )
     held_terms |= {term.lstrip("0") for term in held_terms if term.isdecimal()}
     identifiers = [term for term in question.weights if term_kind(term) == TermKind.IDENTIFIER]
@@ -618,7 +624,7 @@ def _coverage(question: str, source: Source) -> float:
     """
     words = dict.fromkeys(content_words(keywords(question)))
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
-    shares = shares_held(list(words), together(text))
+    shares = shares_held(list(words), together("\n".join((text, *years_otherwise(text)))))
     if _is_foreign(question, source):
         is_translated = is_wide if is_asked_in_japanese(question) else _is_plain
         shares = [

@@ -159,9 +159,10 @@ class TableOfPage:
         """
         count = block["header_row_count"] or 0
         rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
-        if not named <= count < len(rows):
+        if count >= len(rows) or (named and not count):
             return None
         paths = column_names([Row(cells) for cells in rows[:count]]) if count else [""] * max(map(len, rows))
+        rows = [(*cells, *[""] * (len(paths) - len(cells))) for cells in rows]
         columns = tuple(path.rpartition(" > ")[2] for path in paths)
         short = [fold_name(_IN_BRACKETS.sub("", column)) for column in columns]
         keys = tuple(

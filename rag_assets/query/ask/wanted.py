@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
-from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, western_years
+from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
@@ -330,12 +330,15 @@ class WeightedQuestion:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """The terms of a text, years in the Western calendar; dates in one form, and versions and other numbers of three
-    parts, are terms of their own.
-    """
-    plain = western_years(text)
+    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
+    plain = unicodedata.normalize("NFKC", text)
     dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in FULL_DATE.findall(plain)}
-    return frozenset(query_terms(plain).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
+    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
+
+
+def terms_held(text: str) -> frozenset[str]:
+    """The terms by which a text may be asked for: its own, and those of its years in the other calendar."""
+    return terms_of(" ".join((text, *years_otherwise(text))))
 
 
 def term_kind(term: str) -> TermKind:
