@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, years_otherwise
-from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
+from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS
 
 _QUANTITY = (
     "(?:amount|capacity|code|cost|count|date|depth|fee|frequency|height|id|length|limit|number|percentage|price|range|rate"
@@ -34,7 +34,8 @@ _NUMBER_ASKED = re.compile(
     re.IGNORECASE,
 )
 _DATE_ASKED = re.compile(
-    r"いつ(?![ァ-ヶ]).{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
+    rf"いつ(?![{KATAKANA_LETTERS}])"
+    r".{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
