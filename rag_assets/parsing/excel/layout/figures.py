@@ -214,8 +214,8 @@ def _groups(texts: Texts) -> Iterator[list[int]]:
     for row, row_texts in texts.items():
         numbers = {column for column, text in row_texts.items() if kind_of(text) in _FIGURES}
         marks = sum(kind_of(text) is Kind.MARK for text in row_texts.values())
-        is_empty = marks > 1 and len(numbers) - marks <= _CODES and numbers <= columns  # but for codes
-        if not is_empty and not _holds_figures(list(row_texts.values())):
+        lacks_figures = marks > 1 and len(numbers) - marks <= _CODES and numbers <= columns  # as `-` in each
+        if not lacks_figures and not _holds_figures(list(row_texts.values())):
             name_rows += 1
             if sum(column in columns for column in row_texts) > 1:  # names of columns
                 groups.append([])
