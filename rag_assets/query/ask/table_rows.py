@@ -46,6 +46,7 @@ _COUNT_ASKED = re.compile(
     r"|\bhow many\b"
 )
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
+_NUMBERED_FIGURE = re.compile(r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)")  # as of `2010年`
 _SAMPLED_SUM = re.compile("合計|総計|総額")
 _SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
@@ -724,8 +725,11 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
         label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
         pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
-        return bool(rows) and not any(
-            match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence)
+        labels = {fold_name(label) for sentence in plain for label in _NUMBERED_FIGURE.findall(sentence)}
+        return (
+            bool(rows)
+            and not any(label in text for label in labels)
+            and not any(match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence))
         )
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
