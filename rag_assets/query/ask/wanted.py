@@ -127,6 +127,8 @@ _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LETTERED = re.compile(r"[^\W\d_]")
+_PLACE_CODE = re.compile(r"\d{2,6}\s?(?=\D+[都道府県市区町村]$)")  # before the name of a place, as in `01北海道`
+_DATE_CELL = re.compile(r"\D{0,2}\d{1,4}年度?(?:\d{1,2}月)?(?:\d{1,2}日)?")
 _BACKWARD = 0.4  # of what a connection from what is named counts, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
@@ -307,13 +309,14 @@ class WeightedQuestion:
         if statement.kind is not StatementKind.ROW:
             return 0.0
         folded_text = fold_name(self.text)
-        cells = [fold_name(value) for _, value in statement.cells]
+        cells = [fold_name(_PLACE_CODE.sub("", value)) for _, value in statement.cells]
         cells += [fold_name(name) for _, value in statement.cells if _LETTERED.search(name := ITEM.sub("", value))]
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
             return _QUOTED_CELL
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         is_quoted = not quotes.isdisjoint(cells)
-        return _QUOTED_CELL if is_quoted else float(any(is_named(folded_text, cell) for cell in cells))
+        names = [cell for cell in cells if not _DATE_CELL.fullmatch(cell)]  # dates stand in many rows
+        return _QUOTED_CELL if is_quoted else float(any(is_named(folded_text, name) for name in names))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
