@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rag_assets.text.scripts import (
     FULL_WIDTH_LETTERS,
@@ -21,12 +21,16 @@ from rag_assets.text.scripts import (
     THAI,
 )
 
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
 _SAMPLE_CHARS = 4000
 _LATIN_SAMPLE_CHARS = 1000
 _LATIN_MINIMUM = 20
 _PROFILE_MINIMUM = 40  # Latin letters that other languages than English are told from
 _RUNNING_SHARE = 0.5  # of the words of running text that begin with a small letter, at least
 _CONFIDENCE = 0.8
+_NO_LANGUAGE = "zxx"  # as of code
 _JAPANESE_WEIGHT = 3
 _BESIDE_SHARE = 0.05  # ideographs for each letter from which Latin words that no sentence holds stand beside Japanese
 _RARE_SHARE = 0.01
@@ -105,7 +109,7 @@ def detect_language(text: str) -> str:
 
     Scripts decide wherever they can. Ideographs without kana are Japanese as long as CP932 has practically all of them,
     else Chinese. Of Latin texts, English is told by its commonest words; other words beside Japanese count as Japanese;
-    other languages are told by langdetect with a fixed seed, in running text that is long enough.
+    other languages are told by py3langid, in running text that is long enough.
 
     Returns:
         ISO 639-1 code, as in `ja`; `und` where there are too few letters or no language stands out.
@@ -129,7 +133,7 @@ def detect_language(text: str) -> str:
         return _ideographic_language(sample, kana, han)
     if latin * 2 > letters and not _is_running_text(sample, latin):
         return "und"
-    return _detect_by_profile(sample[:_LATIN_SAMPLE_CHARS])
+    return _identified(sample[:_LATIN_SAMPLE_CHARS])
 
 
 def is_japanese(text: str) -> bool:
@@ -165,7 +169,7 @@ def _ideographic_language(text: str, kana: int, han: int) -> str:
 
 
 def _is_running_text(text: str, latin: int) -> bool:
-    """Whether Latin words are more than a few names or headings, of which langdetect makes any language."""
+    """Whether Latin words are more than a few names or headings, of which any language can be made."""
     words = _WORD.findall(text)
     return latin >= _PROFILE_MINIMUM and sum(word[0].islower() for word in words) >= _RUNNING_SHARE * len(words)
 
@@ -182,27 +186,15 @@ def _is_japanese_han(text: str) -> bool:
 
 
 @cache
-def _profiles() -> Any:
-    from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    factory = DetectorFactory()
-    factory.load_profile(PROFILES_DIRECTORY)
-    return factory
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-def _detect_by_profile(text: str) -> str:
-    from langdetect.lang_detect_exception import LangDetectException
-
-    detector = _profiles().create()
-    detector.seed = 0
-    detector.append(text)
-    try:
-        candidates = detector.get_probabilities()
-    except LangDetectException:
-        return "und"
-    if not candidates or candidates[0].prob < _CONFIDENCE:
-        return "und"
-    return str(candidates[0].lang).partition("-")[0]
+def _identified(text: str) -> str:
+    language, probability = _identifier().classify(text)
+    return "und" if language == _NO_LANGUAGE or probability < _CONFIDENCE else str(language)
 
 
 def split_sentences(text: str, language: str | None = None) -> list[str]:

@@ -20,6 +20,8 @@ from rag_assets.text.language import cut, detect_language, prompt_language, spli
         ("Le système de gestion des documents est utilisé par les services de la mairie", "fr"),
         ("Das System wird von den Abteilungen für ihre Dokumente verwendet", "de"),
         ("Это русский текст, написанный для проверки", "ru"),
+        ("thêm sản phẩm mới | yêu cầu: mã tự động tăng, hình ảnh không được để trống", "vi"),
+        ("constexpr int ais = 94; constexpr int bes = 95; constexpr int his = 96; constexpr int ces", "und"),
         (
             "log-structure\nログ出力の受付\nLogger LogWriter LogFormatter LoggerFactory LogSettings Logger → LogWriter",
             "ja",
