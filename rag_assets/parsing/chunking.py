@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
+from typing import TypeAlias
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Box, Page, Row
@@ -70,6 +71,9 @@ class Chunk:
     box: Box | None
     block_indexes: tuple[int, ...]
     length_tokens: int
+
+
+_MergedCells: TypeAlias = list[tuple[int, str]]  # places and texts of the cells of a row
 
 
 @dataclass(frozen=True)
@@ -211,25 +215,33 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     if not body:
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
-    header, *lines = _lines([columns, *(row.cells for row in body)], columns)
+    merged_rows = [_merged_cells(cells, columns) for cells in (columns, *(row.cells for row in body))]
+    header, *lines = _lines(merged_rows, columns)
     groups = _groups([row.cells for row in body], lines)
     header_tokens = tokenizer.count_tokens([header])[0]
     if header_tokens > budget * _HEADER_SHARE:
         header, lines = "", [""] * len(lines)
     room = budget - (header_tokens if header else 0)
-    texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
+    texts = [_row_text(columns, cells, line) for cells, line in zip(merged_rows[1:], lines, strict=True)]
     group_tokens = dict(zip(groups, tokenizer.count_tokens(groups), strict=True))
     counts, groups_below = tokenizer.count_tokens(texts), [*groups[1:], ""]
     for row, text, group, count, group_below in zip(body, texts, groups, counts, groups_below, strict=True):
         if not text:
             continue
-        box = row.box or block.box
-        unit = _Unit(text, index, block.section, header, in_table=True, cell_range=row.cell_range, box=box)
-        unit = replace(unit, leads_on=group_below == text)
-        if count > room:
-            yield from _wide_row(unit, columns, row, tokenizer, budget)
-        else:
-            yield replace(unit, group=group if count + group_tokens[group] <= room else "")
+        is_wide = count > room
+        unit = _Unit(
+            text,
+            index,
+            block.section,
+            header,
+            leads_on=group_below == text,
+            in_table=True,
+            cell_range=row.cell_range,
+            box=row.box or block.box,
+            tokens=0 if is_wide else count,
+            group=group if count + group_tokens[group] <= room else "",
+        )
+        yield from _wide_row(unit, columns, row, tokenizer, budget) if is_wide else [unit]
 
 
 def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
@@ -284,14 +296,14 @@ def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(" > ".join(dict.fromkeys(filter(None, map(one_line, cells)))) for cells in columns)
 
 
-def _lines(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> list[str]:
+def _lines(merged_rows: Sequence[_MergedCells], columns: Sequence[str]) -> list[str]:
     """Rows as text in which every cell stands at its place, so that cells of one column can be told.
 
     An empty cell, and one that a merged value spans, is an empty place between ` | `. Places at the end of a row, and
     those that are empty in all rows, are left out; a bar tells a row of one short cell, which heads those below it
     where columns have names, from a heading above a table.
     """
-    texts_by_place = [dict(_merged_cells(cells, columns)) for cells in rows]
+    texts_by_place = [dict(cells) for cells in merged_rows]
     used_places = sorted({place for row in texts_by_place for place in row})
     lines = [
         " | ".join(row.get(place, "") for place in used_places if place <= max(row, default=-1))
@@ -333,22 +345,21 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
     return groups
 
 
-def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
+def _row_text(columns: Sequence[str], cells: _MergedCells, line: str) -> str:
     """A row as its line below the header; with the name of its column at each cell where that is shorter, as in sparse
     rows, or where there is no line.
     """
     if not columns:
         return line
-    merged_cells = _merged_cells(cells, columns)
-    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in merged_cells)
+    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in cells)
     return pairs if not line or (len(pairs) < len(line) and not line.endswith(_ALONE)) else line
 
 
-def _merged_cells(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[int, str]]:
+def _merged_cells(cells: Sequence[str], columns: Sequence[str]) -> _MergedCells:
     """Places of the cells with text, and their texts; of neighbours that hold the same words, as merged cells do, only
     the first, but for two short ones in columns of other names.
     """
-    merged_cells: list[tuple[int, str]] = []
+    merged_cells: _MergedCells = []
     is_one = len({*map(one_line, cells)} - {""}) == 1
     for text, run in groupby(enumerate(map(one_line, cells)), key=lambda pair: pair[1]):
         places = [place for place, _ in run] if text else []
@@ -361,12 +372,18 @@ def _merged_cells(cells: Sequence[str], columns: Sequence[str]) -> list[tuple[in
 
 
 def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
+    """Units with the tokens of their texts, where these are not known, and of what stands above them."""
     headers = sorted({text for unit in units for text in (unit.header, unit.group)})
     lengths = dict(zip(headers, tokenizer.count_tokens(headers), strict=True))
-    counts = tokenizer.count_tokens([unit.text for unit in units])
+    counts = iter(tokenizer.count_tokens([unit.text for unit in units if not unit.tokens]))
     return [
-        replace(unit, tokens=count, header_tokens=lengths[unit.header], group_tokens=lengths[unit.group])
-        for unit, count in zip(units, counts, strict=True)
+        replace(
+            unit,
+            tokens=unit.tokens or next(counts),
+            header_tokens=lengths[unit.header],
+            group_tokens=lengths[unit.group],
+        )
+        for unit in units
     ]
 
 
@@ -410,7 +427,7 @@ def _mark_leads(units: Sequence[_Unit]) -> list[_Unit]:
         place for run in runs if len({units[index].block_index for index in run}) <= _MOST_LEADING for place in run
     }
     return [
-        replace(unit, leads_on=unit.leads_on or place in leading_places or _announces(unit))
+        replace(unit, leads_on=True) if place in leading_places or _announces(unit) else unit
         for place, unit in enumerate(units)
     ]
 
@@ -467,7 +484,7 @@ def _cut_to_room(
         if unit.in_table or not budget * _LEAST_ROOM <= left < unit.tokens:
             yield unit
         else:
-            pieces = (replace(unit, text=piece) for piece in _sentences(unit.text, tokenizer, left))
+            pieces = (replace(unit, text=piece, tokens=0) for piece in _sentences(unit.text, tokenizer, left))
             yield from _measure(list(pieces), tokenizer)
         leading_units = []
 
