@@ -52,9 +52,11 @@ _NOT_A_LETTER = re.compile(r"[\W_]+")
 _GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
 _SPANNED_COLUMNS = 1000  # as HTML has it
 _MOST_HEADER_ROWS = 4  # above figures
+_MOST_AXIS_ROWS = 3
 _LEAST_COLUMNS = 3
 _FIGURE_CHARS = 20
 _UNIT_CHARS = 3
+_AXIS_UNIT_CHARS = 6  # as of `1年6ヶ月以上`
 _FIGURES = 0.6  # share of the cells below the names of columns
 
 
@@ -226,17 +228,19 @@ def table_block(
 
 
 def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:
-    """Leading rows of a table whose merged cells are filled that name columns of figures, names below names of groups;
-    0 where fewer than two do.
+    """Leading rows of a table whose merged cells are filled that name columns of figures: names below names of groups,
+    or one row of figures in a unit of its own, as of years of service above days of leave; else 0.
 
-    They have one corner, which is empty, or else stands beside the name of a group of columns. Rows with names of their
-    own follow, most of whose cells are short and hold digits.
+    Names have one corner, which is empty, or else stands beside the name of a group of columns. Rows with names of
+    their own follow, most of whose cells are short and hold digits.
 
     Args:
         rows: Cells of each row; a merged value stands in each of its cells.
     """
     if len(rows) < 2 or min(map(len, rows)) < _LEAST_COLUMNS:
         return 0
+    if _is_axis(rows):
+        return 1
     corner = rows[0][0].strip()
     count = len(list(takewhile(lambda row: row[0].strip() == corner, rows[: _MOST_HEADER_ROWS + 1])))
     above, below = rows[:count], rows[count:]
@@ -253,6 +257,26 @@ def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:
     figures = [text for row in below for text in row[1:] if text.strip()]
     held = sum(has_digit(text) and len(text) <= _FIGURE_CHARS for text in figures)
     return count if held >= _FIGURES * max(1, len(figures)) else 0
+
+
+def _is_axis(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a small table is of figures behind names; those of its first row differ, and have a unit of their own."""
+    names, units = [row[0].strip() for row in rows], [set(map(_unit, row[1:])) for row in rows]
+    return (
+        len(rows) <= _MOST_AXIS_ROWS
+        and all(names)
+        and not any(map(has_digit, names))
+        and len(set(rows[0][1:])) == len(rows[0]) - 1 >= _LEAST_COLUMNS
+        and not any(None in row or row & units[0] for row in units[1:])
+        and None not in units[0]
+    )
+
+
+def _unit(text: str) -> str | None:
+    """What a text that begins with a digit holds besides digits, as `年ヶ月`; None of any other."""
+    plain = letters(text)
+    unit = re.sub(r"\d", "", plain)
+    return unit if plain[:1].isdecimal() and len(unit) <= _AXIS_UNIT_CHARS else None
 
 
 def _names_any(text: str) -> bool:
