@@ -4,15 +4,23 @@
 stand before a word for files, or where it asks which files, how many or whether all. What it says beside is for others
 to judge.
 
-What stays out: which files these are (`rag_assets.query.ask.inventory`).
+What stays out: which files these are (`rag_assets.query.ask.inventory`), but for those whose names stand in a question
+that found no answer.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Self
 
-from rag_assets.contracts.causes import FailureCause
+import pyarrow.compute as pc
+
+from rag_assets.contracts.causes import DocumentStatus, FailureCause
+from rag_assets.contracts.tables import DOCUMENTS, PARSE_FAILURES
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.folding import content_terms, content_words, held_share
+from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HIRAGANA
 
 _READING_JA = (
@@ -153,6 +161,12 @@ _BESIDE_EN = (
 )
 BESIDE = re.compile(rf"{_BESIDE_JA}|\b(?:{_BESIDE_EN})\b", re.IGNORECASE)
 """What such questions may say beside words for failures and files; no other hiragana."""
+_NAMED_SHARE = 0.75  # of the words of a file's name
+_FILES_NAMED = 3
+_UNREAD = {
+    "ja": "「{name}」は読み取れていません（{causes}）。",
+    "en": "“{name}” could not be read ({causes}).",
+}
 _NOUNS: Mapping[FailureCause, Mapping[str, str]] = {
     FailureCause.UNREADABLE: {"ja": "ファイルを開けない", "en": "cannot be opened"},
     FailureCause.UNSUPPORTED_FORMAT: {"ja": "未対応の形式", "en": "unknown format"},
@@ -214,3 +228,27 @@ def cause_name(cause: str, language: str) -> str:
     """What a cause is called, in `ja` or else English; a cause that nobody knows by its own name."""
     names = _NOUNS.get(FailureCause(cause)) if cause in set(FailureCause) else None
     return names.get(language, names["en"]) if names else cause
+
+
+def unread_files_named(question: str, language: str, stored: StoredTables) -> str:
+    """That files whose names a question holds, nearly whole, could not be read, and why; empty where there is none.
+
+    Args:
+        question: The question.
+        language: Of what is said: `ja` or `en`.
+        stored: The stored tables.
+
+    Raises:
+        StoreError: A published file is gone.
+    """
+    terms = content_terms(question)
+    failed = stored.read(DOCUMENTS, ("document_id",), where=pc.field("status") == DocumentStatus.FAILED)
+    paths = [PurePath(document) for document in failed["document_id"].to_pylist()]
+    named = [path for path in paths if held_share(content_words(path.stem), terms) >= _NAMED_SHARE][:_FILES_NAMED]
+    causes: dict[str, list[str]] = {str(path): [] for path in named}
+    for row in stored.read(PARSE_FAILURES, ("document_id", "cause"), list(causes)).to_pylist():
+        causes[row["document_id"]].append(cause_name(row["cause"], language))
+    return " ".join(
+        _UNREAD[language].format(name=one_line(path.name), causes=", ".join(dict.fromkeys(causes[str(path)])))
+        for path in named
+    )

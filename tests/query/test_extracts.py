@@ -1642,7 +1642,11 @@ def test_a_name_that_begins_like_a_question_for_a_date_asks_for_none() -> None:
 
 
 def test_a_place_is_known_without_its_code_and_a_date_names_no_row() -> None:
-    rows = "所在地 | 宿泊者数 | リゾートホテル\n令和7年12月 | 53,593 | 6,342\n01北海道 | 3,872 | 507\n02青森県 | 412 | 31"
-    (first, *_), answers = extracts([Ask("令和7年12月、北海道のリゾートホテルの宿泊者数は何人ですか")], [source(rows)])[:2]
+    rows = (
+        "所在地 | 宿泊者数 | リゾートホテル\n令和7年12月 | 53,593 | 6,342\n01北海道 | 3,872 | 507\n02青森県 | 412 | 31"
+    )
+    (first, *_), answers = extracts([Ask("令和7年12月、北海道のリゾートホテルの宿泊者数は何人ですか")], [source(rows)])[
+        :2
+    ]
     assert answers
     assert first.text.startswith("所在地: 01北海道")

@@ -487,3 +487,14 @@ def test_pages_and_files_that_are_gone_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cause", list(FailureCause))
 def test_every_cause_has_a_name_in_both_languages(cause: FailureCause) -> None:
     assert cause_name(cause, "ja") not in {cause, cause_name(cause, "en")}
+
+
+def test_a_file_that_a_question_names_is_said_to_be_unread_where_there_is_no_answer(base: KnowledgeBase) -> None:
+    unread = base.ask("broken の承認者の電話番号は？")
+    assert not unread.answered
+    assert unread.text.startswith("「broken.pdf」は読み取れていません（破損）。\n")
+    in_english = base.ask("What is the phone number of the approver of broken?")
+    assert not in_english.answered
+    assert in_english.text.startswith("“broken.pdf” could not be read (damaged).\n")
+    assert "broken.pdf" not in base.ask("定例の承認者の電話番号は？").text
+    assert "broken.pdf" not in base.ask("broken の承認者の電話番号は？", filters=Filters(folder=("files/design",))).text

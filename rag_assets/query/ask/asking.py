@@ -54,7 +54,7 @@ from rag_assets.query.ask.answers import (
 )
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
-from rag_assets.query.ask.extracts import extracts, listed
+from rag_assets.query.ask.extracts import NEAREST, extracts, listed
 from rag_assets.query.ask.facts import PassagesOf
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.inventory import InventoryAsked, inventory
@@ -78,8 +78,10 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits
+from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
+from rag_assets.query.reading_failures import unread_files_named
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.rows_sharing import rows_sharing, rules_out
 from rag_assets.query.search.auto import is_on_the_whole
@@ -442,7 +444,15 @@ class Asking:
         plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
         is_near = is_near or rules_out(retrieval.question, row)
-        return _AnswerParts(plain, _placed_by_quotes(plain, sources), near=is_near)
+        opening = self._unread_files(retrieval, NEAREST if plain else NOT_FOUND) if is_near or not plain else ""
+        return _AnswerParts(plain, _placed_by_quotes(plain, sources), near=is_near, opening=opening)
+
+    def _unread_files(self, retrieval: Retrieval, otherwise: Mapping[str, str]) -> str:
+        """What is said before anything else where files that could not be read may hold the answer; else empty."""
+        if self.stored is None or retrieval.request.filters != NO_FILTERS:
+            return ""
+        unread = unread_files_named(retrieval.question, retrieval.language, self.stored)
+        return f"{unread}\n{otherwise[retrieval.language]}" if unread else ""
 
     def _shared_rows(
         self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
