@@ -61,18 +61,6 @@ def test_walks_that_hardly_matter_change_no_order() -> None:
     assert found.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("damping", [-0.1, 1.0])
-def test_damping_must_let_walks_end(damping: float) -> None:
-    with pytest.raises(ValueError, match="damping is"):
-        graph_of(np.zeros((2, 2))).personalized_pagerank(np.ones(2), damping)
-
-
-@pytest.mark.parametrize("reset", [[0.0, 0.0], [1.0, -1.0], [1.0]])
-def test_reset_weights_must_say_where_walks_start(reset: list[float]) -> None:
-    with pytest.raises(ValueError, match="expected a weight"):
-        graph_of(np.zeros((2, 2))).personalized_pagerank(np.array(reset))
-
-
 def test_passages_and_entities_are_joined_by_mentions(graph: PassageGraph) -> None:
     film, person = graph.chunk_positions[f"{FILM}#1.0"], graph.chunk_positions[f"{PERSON}#1.0"]
     kovacs, zagreb = (len(graph.chunk_ids) + graph.entity_positions[name] for name in ("mira kovacs", "zagreb"))

@@ -104,15 +104,8 @@ class PassageGraph:
 
         Returns:
             Probabilities of the nodes, in their order; they sum to 1.
-
-        Raises:
-            ValueError: The reset weights are negative, all 0, or not one for each node, or `damping` is none.
         """
         count = len(self._inverse_strengths)
-        if reset.shape != (count,) or reset.min(initial=0.0) < 0 or reset.sum() <= 0:
-            raise ValueError("expected a weight of 0 or more for each node, and one above 0")
-        if not 0 <= damping < 1:
-            raise ValueError(f"damping is {damping}, expected 0 or more and less than 1")
         begins, neighbours, weights = self.adjacency.indptr, self.adjacency.indices, self.adjacency.data
         visits: NDArray[np.float64] = reset / reset.sum()
         nodes = np.flatnonzero(reset)
