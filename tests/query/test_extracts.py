@@ -1589,7 +1589,6 @@ def test_what_gives_no_percentage_answers_no_question_for_one(question: str, tex
         ("リレーの動作電圧はいくらですか", "リレーの動作電圧は 5V である。"),
         ("北区の回収率は何%ですか", "区別: 回収率（％） | 全市: 74 | 北区: 76.9"),
         ("収集運搬の委託料はいくらですか", "収集運搬委託料\n燃やすごみ | 缶 | 紙\n103,818,000 | 63,393,000 | 0"),
-        ("予約が何件あるかを返すのはどれですか", "getSum: 予約数を返す"),
     ],
 )
 def test_what_gives_one_may(question: str, text: str) -> None:

@@ -119,10 +119,6 @@ _UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
-_ASKED_WITHIN = re.compile(  # 「予約が何件あるかを返すのはどれ」 asks for no number
-    rf"(?:何[^、。]{{1,12}}?|いく[つら][^、。]{{0,12}}?)か(?=を(?:返|表|示|決|判|調|確|計|数|保|記|登)[^、。]*?(?:{_ASKING.pattern}))",
-    re.IGNORECASE,
-)
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
@@ -176,7 +172,6 @@ class AnswerTraits:
             earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
         """
         text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
-        text = _ASKED_WITHIN.sub("", text)
         return cls(
             asks_for_several(text),
             bool(_NUMBER_ASKED.search(text)),
