@@ -5,7 +5,6 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -503,19 +502,13 @@ class KnowledgeBase:
         return Reranking(self._reranker, self._options.rerank_candidates, clean_text(query), self._indexes.chunks)
 
     def _hits(self, candidates: Sequence[Candidate], trace: TraceRecorder) -> tuple[Hit, ...]:
-        began = time.perf_counter()
-        chunks = self._indexes.chunks
-        missing_ids = [candidate.row_id for candidate in candidates if candidate.shown is None]
-        rows = chunks.shown(missing_ids)
-        if missing_ids:
-            trace.add("fetch", began, len(rows), index=chunks.name, version=chunks.version)
-        return tuple(
-            _hit(rank, candidate, rows[candidate.row_id] if candidate.shown is None else candidate.shown)
-            for rank, candidate in enumerate(candidates, start=1)
-        )
+        passages = self._indexes.chunks.read(candidates, trace)
+        return tuple(_hit(rank, passage) for rank, passage in enumerate(passages, start=1))
 
 
-def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
+def _hit(rank: int, candidate: Candidate) -> Hit:
+    assert candidate.shown is not None
+    row = candidate.shown
     citation = Citation(
         document_id=candidate.document_id,
         page_number=row["page_number"],

@@ -217,13 +217,12 @@ class Index:
             self._known[column] = texts_of(self._table.search().select([column]).limit(None).to_arrow()[column])
         return self._known[column]
 
-    def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """The columns that are shown, by row id."""
-        return self.values(row_ids, SHOWN)
-
-    def read(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Rows with what is shown of them."""
-        rows = self.shown([candidate.row_id for candidate in found if candidate.shown is None])
+    def read(self, found: Sequence[Candidate], trace: TraceRecorder | None = None) -> list[Candidate]:
+        """Rows with what is shown of them; a trace, where one is given, is told if some had to be fetched."""
+        began = time.perf_counter()
+        rows = self.values([candidate.row_id for candidate in found if candidate.shown is None], SHOWN)
+        if rows and trace is not None:
+            trace.add("fetch", began, len(rows), index=self.name, version=self.version)
         return [
             candidate if candidate.shown is not None else replace(candidate, shown=rows[candidate.row_id])
             for candidate in found

@@ -45,7 +45,7 @@ from rag_assets.query.results import TRACED, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max
 from rag_assets.query.search.graph_local import entities_near, ranked_passages, walk_between, walk_worth
 from rag_assets.query.search.grouping import Granularity
-from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, Index, at_once, rescored, scored
+from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, at_once, rescored, scored
 from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.search.passages import CANDIDATES, both
 from rag_assets.query.search.ranking_weights import (
@@ -101,7 +101,7 @@ class WeightedSearch:
         scorer = self._scorer
         candidates, signals = _signals(_map_query(request, self._query_map), indexes, trace, scorer.signals)
         if COVERAGE in scorer.signals:
-            first = _read(_best_candidates(scorer, candidates, signals), indexes.chunks, trace)
+            first = indexes.chunks.read(_best_candidates(scorer, candidates, signals), trace)
             candidates = [*{candidate.key: candidate for candidate in (*candidates, *first)}.values()]
             signals[COVERAGE] = _coverage(request.text, first)
         scores, lists = _score(scorer, candidates, signals)
@@ -169,7 +169,7 @@ def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: Quer
     scorer = SHIPPED[Granularity.CHUNK]
     candidates, signals = _signals(_map_query(request, query_map), indexes, trace, SIGNALS)
     signals[COVERAGE] = _coverage(
-        request.text, _read(_best_candidates(scorer, candidates, signals), indexes.chunks, trace)
+        request.text, indexes.chunks.read(_best_candidates(scorer, candidates, signals), trace)
     )
     passages = tuple(sorted(candidates, key=lambda candidate: candidate.key))
     reranker_scores = np.empty(0)
@@ -237,7 +237,7 @@ def _signals(
     }
     if walked_passages:
         first = heapq.nsmallest(_WALK_READ, candidates, key=lambda candidate: (-own[candidate.key], candidate.key))
-        read_passages = _read([*first, *walked_passages[:_WALK_READ]], chunks, trace)
+        read_passages = chunks.read([*first, *walked_passages[:_WALK_READ]], trace)
         candidates = [*{candidate.key: candidate for candidate in (*candidates, *read_passages)}.values()]
         worth *= _said_beyond(request.text, read_passages[: len(first)], read_passages[len(first) :])
         signals["graph"] = {
@@ -268,14 +268,6 @@ def _best_candidates(
     values = scorer.scores(_values(candidates, signals)).tolist()
     scores = dict(zip((candidate.key for candidate in candidates), values, strict=True))
     return heapq.nsmallest(_READ, candidates, key=lambda candidate: (-scores[candidate.key], candidate.key))
-
-
-def _read(candidates: Sequence[Candidate], chunks: Index, trace: TraceRecorder) -> list[Candidate]:
-    """Passages with what is shown of them."""
-    began = time.perf_counter()
-    passages = chunks.read(candidates)
-    trace.add("fetch", began, len(passages), index=chunks.name, version=chunks.version)
-    return passages
 
 
 def _coverage(question: str, passages: Sequence[Candidate]) -> _Scores:
