@@ -82,6 +82,9 @@ class DocumentFormat(StrEnum):
     XML = "xml", Pages.SECTIONS, Reader.UNSTRUCTURED, (), True
 
 
+EXTENSIONS = "|".join(  # as a pattern
+    sorted(extension for document_format in DocumentFormat for extension in document_format.extensions)
+)
 UNSTRUCTURED_ONLY = tuple(
     sorted(document_format.value for document_format in DocumentFormat if document_format.reader is Reader.UNSTRUCTURED)
 )

@@ -312,12 +312,8 @@ def _timestamp(moment: datetime) -> str:
     return f"TIMESTAMP {sql_literal(moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' '))}"
 
 
-def _composed(value: str) -> str:
-    return unicodedata.normalize("NFC", value)
-
-
 def _any(column: str, values: tuple[str, ...], translate: Callable[[str, str], str]) -> str:
-    conditions = [translate(column, _composed(value)) for value in values]
+    conditions = [translate(column, unicodedata.normalize("NFC", value)) for value in values]
     return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
 
 
@@ -335,10 +331,9 @@ def _below(column: str, value: str) -> str:
 
 
 def _matches(column: str, value: str) -> str:
-    if value.endswith("/") and not {"*", "?"}.intersection(value):
-        return f"starts_with({column}, {sql_literal(value)})"
     if not {"*", "?"}.intersection(value):
-        return f"{column} = {sql_literal(value)}"
+        text = sql_literal(value)
+        return f"starts_with({column}, {text})" if value.endswith("/") else f"{column} = {text}"
     # The backslash is LIKE's own escape character.
     pattern = re.sub(r"[\\%_]", r"\\\g<0>", value).replace("*", "%").replace("?", "_")
     return f"{column} LIKE {sql_literal(pattern)}"

@@ -18,7 +18,7 @@ from typing import Self
 
 import pyarrow.compute as pc
 
-from rag_assets.contracts.formats import DocumentFormat
+from rag_assets.contracts.formats import EXTENSIONS
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
@@ -115,10 +115,7 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"^[「『\"“'](?P<name>[^「」『』\"“”]+)[」』\"”']$")
-_EXTENSIONS = "|".join(
-    sorted(extension for document_format in DocumentFormat for extension in document_format.extensions)
-)
-_AS_FILES_ARE = re.compile(rf"\S[_＿]\S|\S\.(?:{_EXTENSIONS})$|[A-Za-z]\S*-\S*\d|\d\S*-\S*[A-Za-z]", re.IGNORECASE)
+_AS_FILES_ARE = re.compile(rf"\S[_＿]\S|\S\.(?:{EXTENSIONS})$|[A-Za-z]\S*-\S*\d|\d\S*-\S*[A-Za-z]", re.IGNORECASE)
 
 
 _HAS_DIGIT = re.compile(r"\d")

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.statements import CELL_END, ITEM, together
+from rag_assets.query.ask.statements import ITEM, split_cells, together
 from rag_assets.query.ask.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import is_total, one_line, squeezed
@@ -75,7 +75,7 @@ class PageBlock:
         The name of a group, which the text has once, is that of all columns up to the next one.
         """
         columns: list[list[str]] = []
-        for cells in zip_longest(*map(_cells, self._header_lines), fillvalue=""):
+        for cells in zip_longest(*map(split_cells, self._header_lines), fillvalue=""):
             top = next((row for row, cell in enumerate(cells) if cell), 0)
             groups = columns[-1][:top] if columns else cells[:top]
             columns.append([*groups, *cells[top:]])
@@ -95,7 +95,7 @@ class PageBlock:
         for line in self.lines:
             if line in header_lines:
                 continue
-            cells = _cells(line)
+            cells = split_cells(line)
             lines.append(line)
             filled = next((place for place, cell in enumerate(cells) if cell), 0)
             if not any(map(is_total, above[:filled])):
@@ -247,7 +247,7 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
     rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
     for key, text in passages.items():
         for line in unicodedata.normalize("NFKC", text).splitlines():
-            cells = [cell.strip() for cell in CELL_END.split(line)]
+            cells = split_cells(line)
             named_cells = (
                 frozenset(cell for cell in cells if cell and is_asked(cell)) if len(cells) > 1 else frozenset()
             )
@@ -263,7 +263,7 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
 
 def cells_of(line: str) -> frozenset[str]:
     """The cells of a row that hold something, without white space; of another line the line."""
-    return frozenset(filter(None, map(squeezed, CELL_END.split(line))))
+    return frozenset(filter(None, map(squeezed, split_cells(line))))
 
 
 def _hold(lines: Sequence[str], said_lines: Sequence[str]) -> bool:
@@ -276,10 +276,6 @@ def _hold(lines: Sequence[str], said_lines: Sequence[str]) -> bool:
 
 def _plain(line: str) -> str:
     return together(one_line(line))
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in CELL_END.split(line)]
 
 
 def _place(sought_lines: Sequence[str], blocks: Sequence[PageBlock]) -> int | None:

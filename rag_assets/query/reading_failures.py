@@ -225,9 +225,9 @@ class FailuresAsked:
 
 
 def cause_name(cause: str, language: str) -> str:
-    """What a cause is called, in `ja` or else English; a cause that nobody knows by its own name."""
+    """What a cause is called, in `ja` or `en`; a cause that nobody knows by its own name."""
     names = _NOUNS.get(FailureCause(cause)) if cause in set(FailureCause) else None
-    return names.get(language, names["en"]) if names else cause
+    return names[language] if names else cause
 
 
 def unread_files_named(question: str, language: str, stored: StoredTables) -> str:

@@ -26,12 +26,13 @@ from rag_assets.query.ask.table_rows import (
     are_joined,
     holds_word,
     measure,
+    number_said,
 )
 from rag_assets.query.ask.wanted import QUOTED, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
-from rag_assets.text.language import cut, is_japanese
+from rag_assets.text.language import cut
 from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import HIRAGANA
 
@@ -238,8 +239,7 @@ def _selection(
         f"{table.columns[place]}: {first[place]}" if table.columns[place] else first[place] for place in other_places
     ]
     shared_text = cut(", ".join(dict.fromkeys(terms)), _SHARED_CHARS)
-    unit = "件" if is_japanese(folded_text) else ""
-    return Selection(row_pairs, tuple(rows), f"{len(rows)}{unit} ({shared_text})" if is_whole else "")
+    return Selection(row_pairs, tuple(rows), number_said(len(rows), folded_text, shared_text) if is_whole else "")
 
 
 def _term(table: TableOfPage, criterion: _Criterion) -> str:

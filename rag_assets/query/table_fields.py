@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage
+from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
 from rag_assets.query.ask.wanted import is_named
 from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER, without_table_words
 from rag_assets.query.rows_sharing import CONDITIONED, rows_sharing
 from rag_assets.text.folding import fold_name
-from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
@@ -174,5 +173,5 @@ def _all_fields(folded_text: str, table: TableOfPage, name: str, are_whole: bool
     said_places = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in asked_keys]
     rows = [row for row in table.rows if any(row[place] for place in said_places)]
     row_pairs = tuple(tuple((table.columns[place], row[place]) for place in said_places if row[place]) for row in rows)
-    unit = "件" if is_japanese(folded_text) else ""
-    return Selection(row_pairs, tuple(rows), f"{len(rows)}{unit} ({name})" if are_whole else "") if row_pairs else None
+    said = number_said(len(rows), folded_text, name) if are_whole else ""
+    return Selection(row_pairs, tuple(rows), said) if rows else None

@@ -259,9 +259,7 @@ def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, open
     openings = OPENING if answered else NEAREST
     numbers = [dict.fromkeys(f"[{citation.number}]" for citation in sentence.citations) for sentence in sentences]
     items = [f"- {sentence.text} {''.join(marks)}" for sentence, marks in zip(sentences, numbers, strict=True)]
-    return "\n".join(
-        [opening or openings.get(language, openings["en"]), *(item.replace("\n", "\n  ") for item in items)]
-    )
+    return "\n".join([opening or openings[language], *(item.replace("\n", "\n  ") for item in items)])
 
 
 def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:

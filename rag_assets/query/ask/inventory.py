@@ -22,11 +22,11 @@ from pathlib import PurePath
 from typing import Any, Self
 
 from rag_assets.contracts.causes import DocumentStatus, FailureCause
-from rag_assets.contracts.formats import FAMILIES, DocumentFormat
+from rag_assets.contracts.formats import EXTENSIONS, FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, counts_of, joined, plain_name
 from rag_assets.query.ask.overview import overview
-from rag_assets.query.ask.scope import Scope, documents_called, first_folders
+from rag_assets.query.ask.scope import Scope, child_folders, documents_called
 from rag_assets.query.filters import Filters
 from rag_assets.query.reading_failures import BESIDE, FailuresAsked, cause_name
 from rag_assets.query.stored import StoredTables
@@ -159,10 +159,7 @@ _BESIDE_FAILURES = re.compile(f"{_SAID_BESIDE.pattern}|{BESIDE.pattern}", re.IGN
 _OF_FILES = re.compile(
     "|".join((*(family.words for family in FAMILIES), *_KINDS.values(), _PAPER, _FILE)), re.IGNORECASE
 )
-_EXTENSIONS = "|".join(
-    sorted(extension for document_format in DocumentFormat for extension in document_format.extensions)
-)
-_FILE_NAME = re.compile(rf"[^\s「」『』\"“”、。?]+\.(?:{_EXTENSIONS})(?![a-z0-9])", re.IGNORECASE)
+_FILE_NAME = re.compile(rf"[^\s「」『』\"“”、。?]+\.(?:{EXTENSIONS})(?![a-z0-9])", re.IGNORECASE)
 _BY_DATE = frozenset({_Kind.NEWEST, _Kind.OLDEST})
 _Row = Mapping[str, Any]
 _DATES = (
@@ -362,8 +359,7 @@ def _no_folder(
     folder: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
 ) -> Facts:
     """That there is no such folder, and which there are."""
-    known_folders = tuple(name for name, _ in first_folders({row["document_id"]: row for row in every}))
-    return overview(Scope("", (), missing=folder, folders=known_folders), language, stored, passages_of)
+    return overview(Scope("", (), missing=folder, folders=child_folders(every)), language, stored, passages_of)
 
 
 def _tell_items(
@@ -594,5 +590,4 @@ def _file(row: _Row, language: str, detail: str = "") -> str:
 
 
 def _text(name: str, language: str) -> str:
-    texts = _TEXTS[name]
-    return texts.get(language, texts["en"])
+    return _TEXTS[name][language]

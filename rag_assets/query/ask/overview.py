@@ -554,8 +554,7 @@ def _document_name(group: _Group, hit: Hit) -> str:
 
 
 def _text(name: str, language: str) -> str:
-    texts = _TEXTS[name]
-    return texts.get(language, texts["en"])
+    return _TEXTS[name][language]
 
 
 @cache

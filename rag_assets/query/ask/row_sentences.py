@@ -57,7 +57,7 @@ def told_rows(
         ids += [evidence[0]] if evidence[0] not in ids else []
         sentences.append(Sentence(text, (SentenceCitation(ids.index(evidence[0]) + 1, evidence[1], supported=True),)))
     if fitting_count < len(texts):
-        remark = _MORE.get(language, _MORE["en"]).format(count=len(texts) - fitting_count)
+        remark = _MORE[language].format(count=len(texts) - fitting_count)
         sentences[-1] = replace(sentences[-1], text=f"{sentences[-1].text} {remark}")
     if selection.said:
         sentences.insert(0, replace(sentences[0], text=selection.said))

@@ -183,7 +183,7 @@ def scope_of(
         return Scope("", tuple(rows), "") if rows else None
     share, named_rows = _documents_by_name(words, rows, stored)
     if name and share < _SURELY:
-        missing_folder = Scope("", (), missing=name, folders=_child_folders(rows))
+        missing_folder = Scope("", (), missing=name, folders=child_folders(rows))
         return None if _is_told_of(name, stored, allowed) else missing_folder
     is_everything = bool(of_format or _EVERYTHING.search(text))
     if len(named_rows) < 2 or (is_everything and share < _SURELY):
@@ -315,6 +315,11 @@ def first_folders(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str,
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 
+def child_folders(rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """Names of the folders that documents, as in `Scope`, part into first, the largest first."""
+    return tuple(name for name, _ in first_folders({row["document_id"]: row for row in rows}))
+
+
 def _folder_name(text: str) -> tuple[str, str]:
     """The folder that a question names, or nothing, and the question without it."""
     for pattern in _FOLDERS:
@@ -357,10 +362,6 @@ def _in_folder(name: str, rows: Sequence[Mapping[str, str]]) -> list[Mapping[str
         if folded_name and (chosen_rows := [row for row in rows if folded_name in paths[row["folder"]]]):
             return chosen_rows
     return []
-
-
-def _child_folders(rows: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    return tuple(name for name, _ in first_folders({row["document_id"]: row for row in rows}))
 
 
 def _documents_by_name(

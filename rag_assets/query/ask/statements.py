@@ -41,7 +41,7 @@ _STATES = re.compile(  # the number of an item, a label and its value
     rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}[：:]\s*(?=\S.)"
 )
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
-CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
+_CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _CLOSES = re.compile("[）」』)]")
 _GOES_ON = re.compile(r"[、，]$")
@@ -228,6 +228,11 @@ def _form_and_number(mark: str) -> tuple[str, int]:
     return plain.replace(body, "#"), order.index(body.lower()) if order else -1
 
 
+def split_cells(line: str) -> list[str]:
+    """The cells of a line; of one that is no row the line."""
+    return [cell.strip() for cell in _CELL_END.split(line)]
+
+
 def together(line: str) -> str:
     """A line whose labels of two characters are set without a blank between."""
     return _SPREAD.sub(r"\1\2", line)
@@ -346,7 +351,7 @@ class _StatementReader:
             self.record = []
 
     def _row(self, line: str) -> Iterator[Statement]:
-        values = [value.strip() for value in CELL_END.split(line)]
+        values = split_cells(line)
         is_alone = bool(values[0]) and not any(values[1:])
         if is_alone and not self.widest:  # of no table
             yield from self._heading(line)
@@ -415,7 +420,7 @@ class _StatementReader:
 
     def _header_of_two(self, values: Sequence[str]) -> tuple[str, ...]:
         """The first row of two cells, where those below have a figure in the second, and it has none."""
-        below = [[value.strip() for value in CELL_END.split(line)] for line in self.following]
+        below = [split_cells(line) for line in self.following]
         figures = [cells[-1] for cells in below if len(cells) == len(values) == 2]
         are_values = len(figures) == len(below) and all(map(_FIGURE.match, figures))
         return tuple(values) if are_values and not any(map(_DIGIT.search, values)) else ()

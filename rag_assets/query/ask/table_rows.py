@@ -308,9 +308,8 @@ class RowsAsked:
                 table, rows, named_values, count_match
             ):
                 return None
-            unit = "件" if is_japanese(self.text) else ""
             place = [name for name in table.names if name][-1:]
-            return _selection(table, rows, None, f"{len(rows)}{unit} ({', '.join(terms or place)})")
+            return _selection(table, rows, None, number_said(len(rows), self.text, ", ".join(terms or place)))
         return _selection(table, rows, None) if ("",) in named_values.values() else None
 
     def _named_values(self, table: TableOfPage) -> tuple[_Named, bool]:
@@ -329,7 +328,8 @@ class RowsAsked:
                 if word and name and is_there and any(is_named(self.text, f"{name}{link}{word}") for link in _BETWEEN):
                     behind.setdefault(value, set()).add(place)
                 is_word = len(word) > 1 and is_there and is_named(rest, word) and not _is_verb(rest, word)
-                is_word = is_word and word not in _COMMON and not (word in names and self._fills(table, place, value))
+                is_word = is_word and word not in _COMMON
+                is_word = is_word and not (word in names and all(row[place] == value for row in table.rows))
                 if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
                     words.setdefault(value, set()).add(place)
         places_of = words | behind
@@ -359,10 +359,6 @@ class RowsAsked:
             or self._joins(table)
         )
         return {place: tuple(sorted(values)) for place, values in named_values.items()}, is_sure
-
-    def _fills(self, table: TableOfPage, place: int, value: str) -> bool:
-        """Whether a value stands in all rows."""
-        return all(row[place] == value for row in table.rows)
 
     def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
         """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
@@ -544,6 +540,11 @@ def _has_amounts(table: TableOfPage) -> bool:
     )
 
 
+def number_said(count: int, question: str, selected_by: str) -> str:
+    """How many rows there are, in the language of a question, and what they were selected by."""
+    return f"{count}{'件' if is_japanese(question) else ''} ({selected_by})"
+
+
 def holds_word(text: str, word: str) -> bool:
     """Whether a text has a word of its own, of one character, too."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
@@ -671,11 +672,6 @@ def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
     return ({empty_places[0]: ("",)}, f"{text[: match.start()]}\n{text[match.end() :]}") if is_one else ({}, text)
 
 
-def _entry(table: TableOfPage, row: Sequence[str]) -> tuple[str, ...]:
-    """The cells of a row without running numbers."""
-    return tuple(cell for key, cell in zip(table.keys, row, strict=True) if not _RUNNING_NUMBER.fullmatch(key))
-
-
 def _selection(
     table: TableOfPage, rows: Sequence[tuple[str, ...]], measured_place: int | None, text: str = ""
 ) -> Selection:
@@ -685,12 +681,13 @@ def _selection(
         for place in range(len(table.columns))
         if len(rows) == 1 or place == measured_place or len({row[place] for row in rows}) > 1
     ]
-    pairs = tuple(_pairs(table.columns, row, telling_places) for row in rows)
-    return Selection(pairs, tuple(rows), text, tuple(_entry(table, row) for row in rows))
-
-
-def _pairs(columns: Sequence[str], row: Sequence[str], places: Iterable[int]) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys((columns[place], row[place]) for place in places if row[place]))
+    pairs = tuple(
+        tuple(dict.fromkeys((table.columns[place], row[place]) for place in telling_places if row[place]))
+        for row in rows
+    )
+    entry_places = [place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)]
+    entries = tuple(tuple(row[place] for place in entry_places) for row in rows)
+    return Selection(pairs, tuple(rows), text, entries)
 
 
 def _number_named(asked: str) -> str:

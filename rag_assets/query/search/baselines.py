@@ -63,7 +63,7 @@ def search_questions(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
     questions, chunks = indexes.questions, indexes.chunks
     if questions is None or questions.row_count == 0:
         raise QueryError("mode questions needs questions, and none are indexed")
-    where = " AND ".join(filter(None, (request.filters.to_sql(questions.columns), within(request.selections)))) or None
+    where = both(request.filters.to_sql(questions.columns), within(request.selections))
     candidates = questions.nearest(request.embedding, where, max(QUESTIONS, request.depth), trace)
     (scores,), found_questions = passages_of((SubQuery(request.text, request.embedding),), questions, [candidates])
     passages = chunks.having(sorted(found_questions), request.filters.to_sql(chunks.columns), trace)

@@ -16,7 +16,7 @@ from rag_assets.query.filters import FACETS_COLUMN
 from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max, ranked
 from rag_assets.query.search.index import Candidate, Index, at_once, scored
-from rag_assets.query.search.passages import search_both, search_hybrid
+from rag_assets.query.search.passages import both, search_both, search_hybrid
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.sub_queries import Planner, SubQuery
 from rag_assets.store.queries import sql_literal
@@ -77,7 +77,7 @@ def _search_questions(
     condition = request.filters.to_sql(questions.columns)
 
     def search(sub_query: SubQuery, own: TraceRecorder) -> list[Candidate]:
-        where = " AND ".join(filter(None, (condition, within(sub_query.selections)))) or None
+        where = both(condition, within(sub_query.selections))
         began = time.perf_counter()
         candidates = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
         texts, version = (sub_query.text,), questions.version

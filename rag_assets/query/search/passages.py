@@ -95,6 +95,6 @@ def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRec
     return candidates
 
 
-def both(condition: str, other: str | None) -> str:
-    """SQL of a condition together with another one, where there is one."""
-    return f"{condition} AND {other}" if other else condition
+def both(condition: str | None, other: str | None) -> str | None:
+    """SQL of two conditions together, of those that there are; None where there is none."""
+    return " AND ".join(filter(None, (condition, other))) or None
