@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from rag_assets.contracts.causes import BlockKind, DocumentStatus
 from rag_assets.contracts.tables import BLOCKS, DOCUMENT_FACETS, FILE_SUMMARIES, PAGES, PARSE_FAILURES
-from rag_assets.enrich.facets.taxonomy import load_taxonomy
+from rag_assets.enrich.facets.taxonomy import Value, load_taxonomy
 from rag_assets.enrich.summaries.extraction import METHOD, SEPARATOR
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.extracts import quote_for
@@ -83,6 +83,7 @@ _SAID = 4  # statements of the summary of one document
 _SUMMARY_CHARS = 220  # of one of them
 _ENOUGH = 3  # of them, from which no others are said
 _LEAST_SAID = 2  # of them that are sentences, from which rows and labels are left out
+_DOCUMENT_TYPE = "document_type"
 _CELL = " | "
 _PARTS_NAMED = 5  # headings or sheets of one document
 _CARRIED = 0.5  # of the words of a sentence that a model wrote, which the passage that is cited for it holds
@@ -558,16 +559,10 @@ def _text(name: str, language: str) -> str:
 
 
 @cache
-def _labels() -> dict[str, dict[str, tuple[int, dict[str, str]]]]:
-    """Labels of shipped facet values."""
-    return {
-        facet.name: {
-            value.name: (place, {language: value.label(language) for language in ("ja", "en")})
-            for place, value in enumerate(facet.values)
-        }
-        for name in ("papers", "office")
-        for facet in load_taxonomy(name).facets
-    }
+def _document_types() -> dict[str, Value]:
+    """The shipped kinds of documents, by name."""
+    facets = load_taxonomy("office").facets
+    return {value.name: value for facet in facets if facet.name == _DOCUMENT_TYPE for value in facet.values}
 
 
 def _kinds(
@@ -576,14 +571,15 @@ def _kinds(
     """The kinds of documents, the most frequent first, with the documents of each that is classified so surely."""
     surest: dict[str, tuple[float, str]] = {}
     for row in stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value", "confidence"]).to_pylist():
-        is_asked = row["facet"] == "document_type" and row["document_id"] in documents
+        is_asked = row["facet"] == _DOCUMENT_TYPE and row["document_id"] in documents
         if is_asked and row["confidence"] >= least_confidence:
             estimate = (row["confidence"], row["value"])
             surest[row["document_id"]] = max(surest.get(row["document_id"], estimate), estimate)
     documents_of: dict[str, list[str]] = {}
     for document, (_, value) in sorted(surest.items()):
-        _, labels = _labels().get("document_type", {}).get(value, (0, {}))
-        documents_of.setdefault(labels.get(language, value.replace("_", " ")), []).append(document)
+        shipped = _document_types().get(value)
+        kind = shipped.label(language) if shipped is not None else value.replace("_", " ")
+        documents_of.setdefault(kind, []).append(document)
     common = [
         (kind, sorted(members))
         for kind, members in documents_of.items()
