@@ -271,7 +271,8 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
         table = store.open_at(CHUNK_INDEX.name, versions[CHUNK_INDEX.name])
         steps = StepOptions(Settings())
         options = QueryOptions(steps.search_defaults, steps.reader, steps.global_answers, HydeOptions(), 0)
-        base = KnowledgeBase(store, embedder, versions, options)
+        unlinked = {name: version for name, version in versions.items() if name != ENTITY_INDEX.name}
+        base = KnowledgeBase(store, embedder, unlinked, options, StoredTables(Lake(Path(folder) / "lake"), {}))
         linked = KnowledgeBase(store, embedder, versions, options, graph)
         vector = embedder.embed(["意味"], EmbeddingKind.QUERY)[0]
 

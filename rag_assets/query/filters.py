@@ -37,7 +37,7 @@ class Filters:
         facet: Facet values of the document, each as `facet=value`: for each facet named, one of its values.
         modified_from: Files changed at this time or later.
         modified_before: Files changed before this time.
-        facet_documents: Documents that have the facet values; set where a table without them is asked.
+        facet_documents: Documents that have the facet values, for tables without them.
     """
 
     document: tuple[str, ...] = ()
@@ -48,16 +48,13 @@ class Filters:
     facet: tuple[str, ...] = ()
     modified_from: datetime | None = None
     modified_before: datetime | None = None
-    facet_documents: frozenset[str] | None = None
+    facet_documents: frozenset[str] = frozenset()
 
     def to_sql(self, columns: Collection[str]) -> str | None:
         """The condition in Lance SQL, over the columns that a table has; None where there is none.
 
         Args:
             columns: Columns of the table that is asked; a condition on another column is left to the table that has it.
-
-        Raises:
-            QueryError: Facet values are asked for, and neither the table nor `facet_documents` tells of them.
         """
         conditions: list[str] = []
         for column, values, translate in (
@@ -72,8 +69,6 @@ class Filters:
         if FACETS_COLUMN in columns:
             conditions += [_any(FACETS_COLUMN, values, _holds) for values in self.facet_values().values()]
         elif self.facet:
-            if self.facet_documents is None:
-                raise QueryError("filters by facet need the facet values of documents, and none are published")
             conditions.append(sql_in("document_id", sorted(self.facet_documents)))
         if self.modified_from is not None:
             conditions.append(f"modified_at >= {_timestamp(self.modified_from)}")

@@ -118,7 +118,7 @@ class KnowledgeBase:
         embedder: The embedder that its vectors were made by.
         versions: For each serving table the version to read.
         options: How it searches and answers.
-        stored: The stored tables of the same version; None where modes that read them are not wanted.
+        stored: The stored tables of the same version.
         models: What it asks beside the embedder.
 
     Raises:
@@ -132,7 +132,7 @@ class KnowledgeBase:
         embedder: Embedder,
         versions: Mapping[str, int],
         options: QueryOptions,
-        stored: StoredTables | None = None,
+        stored: StoredTables,
         models: QueryModels = _NO_MODELS,
     ) -> None:
         if CHUNK_INDEX.name not in versions:
@@ -142,7 +142,7 @@ class KnowledgeBase:
         self._reranker = models.reranker
         self._scorer = models.scorer
         self._stored = stored
-        self._knowledge = Knowledge(stored) if stored is not None else None
+        self._knowledge = Knowledge(stored)
         planner = Planner(embedder, self._knowledge, models.language)
         self._modes = Modes(
             embedder, planner, options.hyde, models.language, models.rewriter, models.trained, options.ranking
@@ -158,8 +158,8 @@ class KnowledgeBase:
             questions=optional(QUESTION_INDEX),
             entities=optional(ENTITY_INDEX),
             reports=optional(REPORT_INDEX),
-            graphs=PassageGraphs(stored) if stored is not None else None,
-            report_tree=ReportTree(stored) if stored is not None else None,
+            graphs=PassageGraphs(stored),
+            report_tree=ReportTree(stored),
         )
 
     @property
@@ -449,8 +449,7 @@ class KnowledgeBase:
             raise QueryError(f"unknown summaries {parameters.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
-        values_of = self._knowledge.values if self._knowledge is not None else lambda _: frozenset()
-        check_filters(parameters.filters, self._indexes.chunks.known, values_of)
+        check_filters(parameters.filters, self._indexes.chunks.known, self._knowledge.values)
 
     def _result(
         self,
@@ -477,7 +476,7 @@ class KnowledgeBase:
         candidates = self._options.rerank_candidates if self._reranker else 0
         depth = max(candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
-        if filters.facet and self._knowledge is not None:
+        if filters.facet:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         reranking = self._reranking(query)
         request = RetrievalRequest(

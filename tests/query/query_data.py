@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorT
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.query import HydeOptions, KnowledgeBase, QueryModels, QueryOptions, StoredTables
+from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.folding import search_terms
 
@@ -59,7 +61,8 @@ def make_base(
     reranker: Reranker | None = None,
     **options: Any,
 ) -> KnowledgeBase:
-    """A knowledge base with the options of the settings, but for those given."""
+    """A knowledge base with the options of the settings, but for those given; without stored tables with empty ones."""
+    stored = stored or StoredTables(Lake(Path("unwritten")), {})
     models = QueryModels(model, rewriter, reranker)
     return KnowledgeBase(store, embedder, versions, replace(OPTIONS, **options), stored, models)
 

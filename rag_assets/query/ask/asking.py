@@ -178,7 +178,7 @@ class Asking:
     Attributes:
         indexes: The serving tables.
         hits_of: Makes hits of candidates.
-        stored: The stored tables, or None.
+        stored: The stored tables.
         model: Who writes; None, or one that does not write, for quotes.
         reader: How answers are written.
         reports: How questions are answered from community reports.
@@ -189,7 +189,7 @@ class Asking:
 
     indexes: Indexes
     hits_of: Callable[[Sequence[Candidate], TraceRecorder], tuple[Hit, ...]]
-    stored: StoredTables | None
+    stored: StoredTables
     model: LanguageModel | None
     reader: ReaderOptions
     reports: GlobalOptions
@@ -250,7 +250,7 @@ class Asking:
         """What the collection holds: how many files, which ones; None where that is not asked."""
         question, history = retrieval.question, retrieval.parameters.history
         file_question = None if history and refers_back(question) else InventoryAsked.of(question)
-        if file_question is None or self.stored is None:
+        if file_question is None:
             return None
         began = time.perf_counter()
         passages_of, allowed = self._passages_of(retrieval, trace), self._allowed(retrieval, trace)
@@ -290,8 +290,6 @@ class Asking:
     def _overview(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """What documents are about as a whole; None where that is not asked, or nothing is known of them."""
         question, history = retrieval.question, retrieval.parameters.history
-        if self.stored is None:
-            return None
         began = time.perf_counter()
         allowed = self._allowed(retrieval, trace)
         full_question = with_history(question, history) if history and refers_back(question) else question
@@ -319,7 +317,7 @@ class Asking:
     def _from_table(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """Rows of a whole table that a question asks for, their number, or a sum; None where not one table does."""
         question, history = retrieval.question, retrieval.parameters.history
-        if self.stored is None or (history and refers_back(question)) or parts_of(question):
+        if (history and refers_back(question)) or parts_of(question):
             return None
         row_question = RowsAsked.of(question)
         if row_question is None:
@@ -381,7 +379,6 @@ class Asking:
         """The tables with names of columns of documents, with the page that each is on, and the rows of those without
         names, none of very long ones.
         """
-        assert self.stored is not None
         columns = ("page_name", "page_number", "document_id")
         pages = self.stored.read(PAGES, columns, list(first_hits))
         names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages.to_pylist()}
@@ -458,8 +455,6 @@ class Asking:
         self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
     ) -> _AnswerParts | None:
         """The rows of the table of a row that share with it what the question names; None where no others do."""
-        if self.stored is None or not row:
-            return None
         began = time.perf_counter()
         documents, number = [source.document_id], source.page_number
         is_of_sheet = source.citation.cell_range is not None  # which no page ends
@@ -490,7 +485,7 @@ class Asking:
         """The fields of a table that the question names: one of the document of the best statement, or else of the only
         other that has one called so; None where there is none.
         """
-        if self.stored is None or not sources or not asks_for_fields(retrieval.question):
+        if not sources or not asks_for_fields(retrieval.question):
             return None
         began = time.perf_counter()
         number = sentences[0].citations[0].number if sentences else sources[0].number
@@ -521,9 +516,9 @@ class Asking:
         return self._from_rows(retrieval, selection, passages, trace, began)
 
     def _blocks(self, sources: Sequence[Source]) -> PageBlocks:
-        """The parts of the pages of passages; none where the stored tables are not at hand."""
+        """The parts of the pages of passages."""
         pages: dict[tuple[str, int], list[PageBlock]] = {}
-        if self.stored is not None and sources:
+        if sources:
             documents, numbers = {source.document_id for source in sources}, {source.page_number for source in sources}
             of_pages = pc.field("page_number").isin(sorted(numbers))
             columns = ("document_id", "page_number", *BLOCK_COLUMNS)
@@ -537,7 +532,7 @@ class Asking:
         """
         first = {hit.page_id: hit for hit in reversed(hits) if hit.page_id and _CELL in hit.text}
         pages = sorted(first.values(), key=lambda hit: hit.rank)[:_PAGES_OF_ROWS]
-        if self.stored is None or not pages:
+        if not pages:
             return tuple(hits)
         documents, numbers = ({getattr(hit, name) for hit in pages} for name in ("document_id", "page_number"))
         of_pages = pc.field("page_number").isin(sorted(numbers))
@@ -580,7 +575,7 @@ class Asking:
         mode = retrieval.parameters.retriever
         background = ""
         sources: tuple[Source, ...] = ()
-        if mode == GRAPH_LOCAL_MODE and self.stored is not None:
+        if mode == GRAPH_LOCAL_MODE:
             background, sources = self._neighbourhood(retrieval, room, trace)
         sources = sources or pack(retrieval.hits, room - _questions_tokens(retrieval.hits))
         trace.add("pack", began, len(sources), texts=(f"of {len(retrieval.hits)} passages",))
@@ -593,7 +588,6 @@ class Asking:
 
     def _neighbourhood(self, retrieval: Retrieval, room: int, trace: TraceRecorder) -> tuple[str, tuple[Source, ...]]:
         """What the graph knows around the question, and the passages that there is room for beside it."""
-        assert self.stored is not None
         graph, walk = walk_from(retrieval.request, self.indexes, trace)
         context = local_context(self.stored, graph, walk, retrieval.hits, room)
         facts = (*context.reports, *context.entities, *context.relationships, *context.claims)
@@ -629,8 +623,6 @@ class Asking:
             if answer.failed or answer.partial_answers:
                 raise ModelError("the community reports could not be read")
             return _AnswerParts((), ())
-        assert self.stored is not None
-        assert self.indexes.graphs is not None
         began = time.perf_counter()
         cited_passages = passages_of(referring_statements(answer.text), self.stored, self.indexes.graphs.get())
         chunks = self.indexes.chunks
@@ -646,7 +638,7 @@ class Asking:
 
     def _answer_globally(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
         reports, tree, levels = self.indexes.reports, self.indexes.report_tree, retrieval.parameters.levels
-        if reports is None or tree is None or reports.row_count == 0:
+        if reports is None or reports.row_count == 0:
             raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
         report_texts = tree.reports(reports_to_read(retrieval.request.embedding, reports, tree, levels, trace))
         began = time.perf_counter()

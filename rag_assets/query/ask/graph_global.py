@@ -213,7 +213,7 @@ class GlobalSearch:
             QueryError: No reports are indexed.
         """
         reports, tree = indexes.reports, indexes.report_tree
-        if reports is None or tree is None or indexes.graphs is None or reports.row_count == 0:
+        if reports is None or reports.row_count == 0:
             raise QueryError(f"mode graph_global needs the entity graph, and no reports are indexed: {HOW_TO_INDEX}")
         if self._found is None:
             self._found = self._nearest(request, reports, tree, trace)

@@ -123,7 +123,7 @@ def choose_mode(
     if is_on_the_whole(unicodedata.normalize("NFKC", resolved_query[:_READ_CHARS])):
         reports = indexes.reports
         reason = None
-        if not (reports and reports.row_count and indexes.report_tree and indexes.graphs):
+        if reports is None or reports.row_count == 0:
             reason = f"there are no community reports: {HOW_TO_INDEX}"
         elif lacks_writer:
             reason = "answers from community reports need a language model"

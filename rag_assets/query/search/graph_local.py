@@ -25,7 +25,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import min_max, ranked
 from rag_assets.query.search.index import Candidate, Index, at_once, best_first, scored
-from rag_assets.query.search.passage_graph import PassageGraph, PassageGraphs, named_entities
+from rag_assets.query.search.passage_graph import PassageGraph, named_entities
 from rag_assets.query.search.passages import CANDIDATES, search_both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 
@@ -141,12 +141,11 @@ def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder)
     Raises:
         QueryError: No entities are indexed.
     """
-    _, graphs = _entity_index(indexes)
     depth = max(CANDIDATES, request.depth)
     nearest = partial(indexes.chunks.nearest, request.embedding, request.filters.to_sql(indexes.chunks.columns), depth)
     searches = [partial(entities_near, request, indexes), nearest]
     entities, passages = at_once(searches, trace)
-    graph = graphs.get()
+    graph = indexes.graphs.get()
     return graph, walk_between(request, graph, entities, passages, trace)
 
 
@@ -156,14 +155,10 @@ def entities_near(request: RetrievalRequest, indexes: Indexes, trace: TraceRecor
     Raises:
         QueryError: No entities are indexed.
     """
-    entities, _ = _entity_index(indexes)
-    return search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
-
-
-def _entity_index(indexes: Indexes) -> tuple[Index, PassageGraphs]:
-    if indexes.entities is None or indexes.graphs is None or indexes.entities.row_count == 0:
+    entities = indexes.entities
+    if entities is None or entities.row_count == 0:
         raise QueryError(f"mode graph_local needs the entity graph, and no entities are indexed: {HOW_TO_INDEX}")
-    return indexes.entities, indexes.graphs
+    return search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
 
 
 def walk_between(

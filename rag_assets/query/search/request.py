@@ -54,21 +54,21 @@ class Indexes:
 
     Attributes:
         chunks: Passages.
+        graphs: The graph of passages and entities.
+        report_tree: The communities with reports.
         summaries: Summaries of files and pages, or None where there are none.
         questions: Questions that documents answer, or None where there are none.
         entities: Nodes of the entity graph, or None where there are none.
         reports: Reports on communities, or None where there are none.
-        graphs: The graph of passages and entities, or None without stored tables.
-        report_tree: The communities with reports, or None without stored tables.
     """
 
     chunks: Index
-    summaries: Index | None
+    graphs: PassageGraphs
+    report_tree: ReportTree
+    summaries: Index | None = None
     questions: Index | None = None
     entities: Index | None = None
     reports: Index | None = None
-    graphs: PassageGraphs | None = None
-    report_tree: ReportTree | None = None
 
 
 Mode = Callable[[RetrievalRequest, Indexes, TraceRecorder], list[Candidate]]

@@ -72,7 +72,7 @@ class Planner:
 
     Args:
         embedder: The embedder of the questions.
-        knowledge: The meta knowledge; None where there is none.
+        knowledge: The meta knowledge.
         model: Chooses and plans; None, or one that does not write, leaves it to similarity and key terms.
         vectors: Embeddings of key terms and descriptions that are at hand; further ones are put there.
     """
@@ -80,7 +80,7 @@ class Planner:
     def __init__(
         self,
         embedder: Embedder,
-        knowledge: Knowledge | None,
+        knowledge: Knowledge,
         model: LanguageModel | None,
         vectors: dict[str, NDArray[np.float32]] | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class Planner:
             BudgetError: A call may cost more than the budget allows.
             StoreError: A published file is gone.
         """
-        selections = self._knowledge.selections if self._knowledge is not None else ()
+        selections = self._knowledge.selections
         if filters.facet:
             began = time.perf_counter()
             choices = _within_filters(selections, filters)

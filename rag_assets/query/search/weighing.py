@@ -205,7 +205,7 @@ def _signals(
     if "identifiers" in signal_names and identifiers:
         searches["identifiers"] = partial(chunks.matching, " ".join(identifiers), where, depth)
     graph, worth = None, 0.0
-    if "graph" in signal_names and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
+    if "graph" in signal_names and indexes.entities is not None and indexes.entities.row_count:
         graph = indexes.graphs.get()
         worth = walk_worth(request.text, graph)
     if worth:
