@@ -1,6 +1,6 @@
 """The options of each step, made from the settings; a step takes its own values and knows no settings."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.models.openai.embedder import EmbeddingsRoute
     from rag_assets.parsing.limits import ParsingLimits
     from rag_assets.parsing.passwords import Passwords
-    from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
+    from rag_assets.query import ReaderOptions, SearchDefaults
 
 _REPORTED_ENTITIES = 4  # of a community; what is known of a smaller one stands in the report on the one that holds it
 
@@ -154,12 +154,12 @@ class StepOptions:
         )
 
     @property
-    def global_answers(self) -> "GlobalOptions":
+    def global_answers(self) -> "ReaderOptions":
         """How questions are answered from community reports."""
-        from rag_assets.query import GlobalOptions
-
         settings = self._settings.search
-        return GlobalOptions(settings.global_context_tokens, settings.global_answer_tokens, settings.global_seed)
+        return replace(
+            self.reader, context_tokens=settings.global_context_tokens, answer_tokens=settings.global_answer_tokens
+        )
 
     @property
     def search_defaults(self) -> "SearchDefaults":

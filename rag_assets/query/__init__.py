@@ -12,7 +12,6 @@ from rag_assets.query.ask.answers import (
     Source,
     TextPiece,
 )
-from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
@@ -35,7 +34,6 @@ __all__ = [
     "FoundQuestion",
     "Fusion",
     "Generator",
-    "GlobalOptions",
     "Granularity",
     "Hit",
     "HydeOptions",

@@ -23,7 +23,6 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.ask.asking import Asking, Retrieval
-from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.quotes import COMPARES_LANGUAGES
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
@@ -81,7 +80,7 @@ class QueryOptions:
 
     defaults: SearchDefaults
     reader: ReaderOptions
-    reports: GlobalOptions
+    reports: ReaderOptions
     hyde: HydeOptions
     rerank_candidates: int
     ranking: Ranking = field(default_factory=Ranking)

@@ -11,8 +11,8 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
-from rag_assets.query.ask.reader import AskedQuestion
+from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, global_answer, pack_reports
+from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportedCommunity, ReportText, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
@@ -22,8 +22,8 @@ Answer = Callable[[Request], "Completion | JsonValue"]
 REPORTS = [
     ReportText(f"c{number}", 0, None, f"Report {number} tells of [Data: Entities ({number})].") for number in range(6)
 ]
-SMALL = GlobalOptions(context_tokens=15, answer_tokens=1000, seed=0)
-OPTIONS = GlobalOptions(context_tokens=8000, answer_tokens=1000, seed=0)
+SMALL = ReaderOptions(context_tokens=256, answer_tokens=1000, map_reduce_chunks=1, seed=0)
+OPTIONS = ReaderOptions(context_tokens=8000, answer_tokens=1000, map_reduce_chunks=1, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_placeholders(language: str) -> None:
 def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
     model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
-    options = GlobalOptions(context_tokens=15, answer_tokens=50, seed=0)
+    options = ReaderOptions(context_tokens=256, answer_tokens=50, map_reduce_chunks=1, seed=0)
     found = global_answer(
         AskedQuestion("What is told?", "en"), [each_long(report) for report in REPORTS], model, options
     )

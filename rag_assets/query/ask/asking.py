@@ -56,7 +56,7 @@ from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, 
 from rag_assets.query.ask.evidence import pack, position
 from rag_assets.query.ask.extracts import NEAREST, extracts, listed
 from rag_assets.query.ask.facts import PassagesOf
-from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
+from rag_assets.query.ask.graph_global import GlobalAnswer, global_answer
 from rag_assets.query.ask.inventory import InventoryAsked, inventory
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -192,7 +192,7 @@ class Asking:
     stored: StoredTables
     model: LanguageModel | None
     reader: ReaderOptions
-    reports: GlobalOptions
+    reports: ReaderOptions
     find: Callable[[str], tuple[Hit, ...]]
     scorer: AnswerScorer | None = None
     meaning: Meaning | None = None

@@ -23,7 +23,7 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced
-from rag_assets.query.ask.reader import AskedQuestion
+from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportText, ReportTree, reports_to_read
 from rag_assets.query.prompting import prompted
 from rag_assets.query.results import TraceRecorder
@@ -42,23 +42,6 @@ REDUCE_STEP = "reduce_answers"
 HELPFULNESS: JsonValue = {"type": "integer", "minimum": 0, "maximum": 100}
 _REPORTS = 10  # reports whose passages are searched
 _LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: passages of the last one count too
-_PROMPT_TOKENS = 800  # system text and form of the question
-_LEAST_TOKENS = 256
-
-
-@dataclass(frozen=True)
-class GlobalOptions:
-    """How a question is answered from reports.
-
-    Attributes:
-        context_tokens: Tokens of reports, or of partial answers, in one request.
-        answer_tokens: Tokens of an answer at most.
-        seed: Of the order in which reports are read.
-    """
-
-    context_tokens: int
-    answer_tokens: int
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -120,7 +103,7 @@ def in_groups(items: Iterable[_Item], tokens: int, length: Callable[[_Item], int
 
 
 def global_answer(
-    question: AskedQuestion, reports: Sequence[ReportText], model: LanguageModel, options: GlobalOptions
+    question: AskedQuestion, reports: Sequence[ReportText], model: LanguageModel, options: ReaderOptions
 ) -> GlobalAnswer:
     """Answer a question from reports, group by group, then as a whole; the context is cut to what the model takes.
 
@@ -130,9 +113,7 @@ def global_answer(
     """
     if not reports:
         raise QueryError("global answers need reports on communities, and there are none")
-    answer_tokens = min(options.answer_tokens, model.output_tokens)
-    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - question.tokens
-    context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
+    answer_tokens, context_tokens = options.written_tokens(model), options.room_tokens(model, question)
     groups = pack_reports(reports, context_tokens, options.seed)
     requests = [_map_request(question, group, answer_tokens) for group in groups]
     answers = {completion.request.content_sha256: completion for completion in model.generate(requests)}
@@ -169,15 +150,8 @@ def _partial(answer: Completion, group: Sequence[ReportText]) -> PartialAnswer |
 
 def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[PartialAnswer]:
     """The first answers, as many as fit; the first one in any case, cut where need be."""
-    fitting_answers: list[PartialAnswer] = []
-    room = context_tokens
-    for answer in answers:
-        length = estimate_tokens(answer.text) + 1
-        if fitting_answers and length > room:
-            break
-        fitting_answers.append(replace(answer, text=cut_to_tokens(answer.text, context_tokens)))
-        room -= length
-    return fitting_answers
+    cut = [replace(answer, text=cut_to_tokens(answer.text, context_tokens)) for answer in answers]
+    return next(iter(in_groups(cut, context_tokens, lambda answer: estimate_tokens(answer.text) + 1)), [])
 
 
 def _reduced(

@@ -85,10 +85,10 @@ class ReaderOptions:
     """How answers are written.
 
     Attributes:
-        context_tokens: Tokens of evidence in one request.
+        context_tokens: Tokens of evidence, be it passages, reports or partial answers, in one request.
         answer_tokens: Tokens of an answer at most.
         map_reduce_chunks: Passages that `text_map_reduce` reads, at most.
-        seed: Of the order in which it reads them.
+        seed: Of the order in which these, or reports, are read.
     """
 
     context_tokens: int
