@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
@@ -347,21 +348,22 @@ class Asking:
             if unread_page.document_id == page.document_id
         ):
             return None
-        document_id, of_page = page.document_id, pc.field("page_number") == page.number
-        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
-        if not selection.is_proved_by(passage["text"] for passage in passages):
-            return None
-        return self._from_rows(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, page.document_id, page.number, trace, began)
 
     def _from_rows(
         self,
         retrieval: Retrieval,
         selection: Selection,
-        passages: Sequence[Mapping[str, Any]],
+        document_id: str,
+        number: int | None,
         trace: TraceRecorder,
         began: float,
     ) -> _AnswerParts | None:
-        """Rows selected from a table, with the passages of its page that hold them; None where one is in none."""
+        """Rows selected from a table, with passages of its page that hold them; None where these do not prove them."""
+        of_page = pc.field("page_number") == number
+        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [document_id], of_page).to_pylist()
+        if not selection.is_proved_by(passage["text"] for passage in passages):
+            return None
         sentences, ids = told_rows(selection, passages, retrieval.language)
         where = retrieval.request.filters.to_sql(self.indexes.chunks.columns)
         rows = self.indexes.chunks.having(ids, where, trace)
@@ -383,19 +385,19 @@ class Asking:
         pages = self.stored.read(PAGES, columns, list(first_hits))
         names = {(row["document_id"], row["page_number"]): row["page_name"] or "" for row in pages.to_pylist()}
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, list(first_hits), pc.field("kind") == "table")
-        lengths = pc.list_value_length(blocks.column("rows"))
-        is_short = pc.less_equal(lengths, MOST_ROWS)
+        is_short = _are_short(blocks)
+        short = blocks.filter(is_short)
         tables: list[tuple[_Page, TableOfPage]] = []
         unread: list[tuple[_Page, list[list[str]]]] = []
-        if (pc.sum(lengths.filter(is_short)).as_py() or 0) > _MOST_TABLE_ROWS:
+        if (pc.sum(pc.list_value_length(short["rows"])).as_py() or 0) > _MOST_TABLE_ROWS:
             return tables, unread
         long = blocks.filter(pc.invert(is_short)).select(["document_id", "page_number"]).to_pylist()
         unread += [(_Page(row["document_id"], row["page_number"], ""), []) for row in long]
-        for block in blocks.filter(is_short).to_pylist():
+        for block in short.to_pylist():
             document_id, number = block["document_id"], block["page_number"]
             page = _Page(document_id, number, names.get((document_id, number), ""))
-            place = (first_hits[document_id].title or "", *PurePath(document_id).with_suffix("").parts, page.name)
-            if table := TableOfPage.of(block, place, first_hits[document_id].beginning):
+            hit = first_hits[document_id]
+            if table := TableOfPage.of(block, (*_names_of(hit), page.name), hit.beginning):
                 tables.append((page, table))
             elif not block["header_row_count"]:
                 unread.append((page, [[one_line(cell or "") for cell in row["cells"]] for row in block["rows"] or ()]))
@@ -467,17 +469,14 @@ class Asking:
                 if len(sheet_numbers) > 1:
                     return None
                 number, row = min(sheet_numbers), ()
-        of_page = pc.field("page_number") == number
-        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, of_page & (pc.field("kind") == "table"))
-        is_short = pc.less_equal(pc.list_value_length(blocks.column("rows")), MOST_ROWS)
-        place = (source.title or "", *PurePath(source.document_id).with_suffix("").parts, str(source.citation))
-        short = blocks.filter(is_short).to_pylist()
-        tables = [table for block in short if (table := TableOfPage.of(block, place, named=False))]
+        is_wanted = (pc.field("page_number") == number) & (pc.field("kind") == "table")
+        blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, is_wanted)
+        short, names = blocks.filter(_are_short(blocks)).to_pylist(), (*_names_of(source), str(source.citation))
+        tables = [table for block in short if (table := TableOfPage.of(block, names, named=False))]
         selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
         if selection is None:
             return None
-        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), documents, of_page).to_pylist()
-        return self._from_rows(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
 
     def _fields(
         self, retrieval: Retrieval, sources: Sequence[Source], sentences: Sequence[Sentence], trace: TraceRecorder
@@ -497,12 +496,11 @@ class Asking:
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
             is_read = pc.field("kind").isin(["table", "heading"])
             blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents, is_read)
-            is_short = pc.less_equal(pc.fill_null(pc.list_value_length(blocks.column("rows")), 0), MOST_ROWS)
             fields = fields_named(
                 retrieval.question,
-                blocks.filter(is_short).to_pylist(),
+                blocks.filter(_are_short(blocks)).to_pylist(),
                 {page["page_number"]: page["page_name"] or "" for page in pages},
-                (source.title or "", *PurePath(source.document_id).with_suffix("").parts),
+                _names_of(source),
                 are_whole=source.citation.cell_range is not None,
             )
             selections += [(source, *fields)] if fields else []
@@ -511,9 +509,7 @@ class Asking:
         if len(selections) != 1:
             return None
         (source, number, selection), *_ = selections
-        of_page = pc.field("page_number") == number
-        passages = self.stored.read(CHUNKS, ("chunk_id", "text"), [source.document_id], of_page).to_pylist()
-        return self._from_rows(retrieval, selection, passages, trace, began)
+        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
 
     def _blocks(self, sources: Sequence[Source]) -> PageBlocks:
         """The parts of the pages of passages."""
@@ -690,6 +686,16 @@ def _place(passage: Candidate) -> tuple[int, int]:
     return int(page) if page.isdecimal() else 0, position(passage.key)
 
 
+def _are_short(blocks: pa.Table) -> pa.ChunkedArray:
+    """Which blocks are no tables too long to look at."""
+    return pc.less_equal(pc.list_value_length(blocks["rows"]), MOST_ROWS)
+
+
+def _names_of(passage: Hit | Source) -> tuple[str, ...]:
+    """What the document of a passage and its folders are called."""
+    return (passage.title or "", *PurePath(passage.document_id).with_suffix("").parts)
+
+
 def _unexplained(question: str, hits: Sequence[Hit]) -> tuple[str, ...]:
     """The folded name of what a question wants to have explained, where it asks nothing else and no passage does."""
     traits, name = AnswerTraits.of(question), fold_name(keywords(question))
@@ -716,8 +722,6 @@ def _placed_by_quotes(sentences: Sequence[Sentence], sources: Sequence[Source]) 
 
 def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages of several rankings, the first of each, then the second, as many as the longest has."""
-    if len(rankings) == 1:
-        return tuple(rankings[0])
     hits = {hit.chunk_id: hit for at_place in zip_longest(*rankings) for hit in at_place if hit is not None}
     most = max(map(len, rankings))
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(list(hits.values())[:most], start=1))
