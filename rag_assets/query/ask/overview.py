@@ -1,13 +1,13 @@
-"""What documents are about as a whole, from facts alone: their kinds and how many, their themes, and what they say.
+"""What documents are about as a whole, from facts alone: their kinds and how many, and what they say.
 
 ```
 scope ──► counts by format, kind and folder ──► groups of documents ──► what they tell of, their names, what they say
 ```
 
-Documents are told of by folder; where all are in one, together and by theme; a few documents one by one. Of a group
-stand what its documents say they are for, in their words, and names of documents, less what most of them share; where
-none says it, the entities that tell the group from others and typical sentences that give a purpose. Each is found
-again in a passage. What is counted cites some of the documents that it counts.
+Documents are told of by folder; where all are in one, together; a few documents one by one. Of a group stand what its
+documents say they are for, in their words, and names of documents, less what most of them share; where none says it,
+the entities that tell the group from others and typical sentences that give a purpose. Each is found again in a
+passage. What is counted cites some of the documents that it counts.
 
 Of one document that a question names stand what kind it is, what it says it is for, its stored summary, and some of its
 headings or sheets.
@@ -49,7 +49,7 @@ from rag_assets.query.ask.markup import without_markup
 from rag_assets.query.ask.purposes import Purpose, purposes
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
-from rag_assets.query.ask.telling_entities import MOST, READ, evenly, telling_entities
+from rag_assets.query.ask.telling_entities import READ, evenly, telling_entities
 from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
 from rag_assets.query.reading_failures import cause_name
 from rag_assets.query.results import Hit
@@ -72,8 +72,6 @@ _SHARED_PART = 0.5  # of the documents of a group, above which a part of their n
 _LEAST_NAMES = 2  # documents of a group whose names have parts in common
 _PURPOSES = 3  # of a group that are looked for in passages
 _SPOKEN_FOR = 8  # documents of a group that one of them may speak for
-_LEAST_THEMED = 12  # documents in one folder, from which themes are told of
-_THEMES_OF = 60  # entities that may be a theme
 _LEFT_CHARS = 200  # for folders that are only named
 _PAGES = 5  # of a document that nothing else is said of
 _STATEMENTS = 6  # of all groups together, but one of each
@@ -329,7 +327,7 @@ def _first_folder(group: _Group) -> str:
 def _groups(
     documents: Mapping[str, Mapping[str, str]], scope: Scope, language: str, stored: StoredTables
 ) -> list[_Group]:
-    """The groups that documents are told of in: by folder, all together and by theme, or one by one."""
+    """The groups that documents are told of in: by folder, all together, or one by one."""
     words = TypicalWords.of(summary_sentences(evenly(list(documents), READ), stored))
     are_few = len(documents) <= _FEW_DOCUMENTS
     parts = (
@@ -337,7 +335,6 @@ def _groups(
         if are_few
         else _folder_groups(documents)
     )
-    together = not parts
     parts = parts or [(scope.name or _text("all", language), frozenset(documents))]
     by_document = purposes([members for _, members in parts], stored)
     spoken_for = {
@@ -350,25 +347,19 @@ def _groups(
         largest, other_parts = parts[:_LARGEST], sorted(parts[_LARGEST:], key=lambda pair: not spoken_for[pair[1]])
         labels = {label for label, _ in (*largest, *other_parts[: _GROUPS - _LARGEST])}
         parts = [pair for pair in parts if pair[0] in labels]
-    entity_lists = telling_entities([members for _, members in parts], stored, _THEMES_OF)
-    groups = [
+    entity_lists = telling_entities([members for _, members in parts], stored)
+    return [
         _Group(
             plain_name(label),
             len(members),
             {} if are_few else _names(members),
             words.telling(members, scope.asked, one_each=not are_few, purposeful=True),
-            entities[:MOST],
+            entities,
             spoken_for[members],
             next(iter(members)) if len(members) == 1 else "",
         )
         for (label, members), entities in zip(parts, entity_lists, strict=True)
     ]
-    if together and len(documents) >= _LEAST_THEMED:
-        groups += [
-            _Group(label, len(members), {}, words.telling(members, scope.asked, one_each=True, term=label))
-            for label, members in words.themes({name.casefold() for name, _ in entity_lists[0]})
-        ]
-    return groups
 
 
 def _best_purposes(candidates: Sequence[Purpose], documents: int) -> list[Purpose]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
 from rag_assets.query.stored import StoredTables
 
-MOST = 5  # names of a group
+_MOST = 5  # names of a group
 _MOST_CHARS = 30  # of a name
 _LEAST_CHARS = 2
 _LEAST_DOCUMENTS = 2  # that name it, of a group of more documents than these
@@ -27,15 +27,12 @@ _WORD_WEIGHT = 0.5  # of a single English word, which mostly is a label
 _CODE = re.compile(r"[_/|>@=#\\\[\]]|^[A-Z]{1,2}$|\d{3}|^\W*\d|\.\w|^[A-Z]{1,3}\d|^[a-z]+[A-Z]|^[a-z-]+$")
 
 
-def telling_entities(
-    groups: Sequence[Collection[str]], stored: StoredTables, limit: int = MOST
-) -> list[list[tuple[str, str]]]:
+def telling_entities(groups: Sequence[Collection[str]], stored: StoredTables) -> list[list[tuple[str, str]]]:
     """The names of entities that tell each group of documents from all others, the best first.
 
     Args:
         groups: Ids of the documents of each group.
         stored: The stored tables; without an entity graph there are no names.
-        limit: Names of a group, at most.
 
     Returns:
         Of each group the names, each with the first document of the group that it stands in.
@@ -54,7 +51,7 @@ def telling_entities(
         by_document[row["document_id"]][row["name_key"]] = row["count_all"]
     entities = _entities({key for counts in by_document.values() for key in counts}, stored)
     return [
-        _of_group(sample, len(group) / max(1, len(sample)), by_document, entities, total, limit)
+        _of_group(sample, len(group) / max(1, len(sample)), by_document, entities, total)
         for sample, group in zip(samples, groups, strict=True)
     ]
 
@@ -88,7 +85,6 @@ def _of_group(
     by_document: dict[str, Counter[str]],
     entities: dict[str, tuple[str, float, int]],
     total: int,
-    limit: int,
 ) -> list[tuple[str, str]]:
     """Names that tell a group, of whose documents each read one stands for some, with the first that has them."""
     holders: dict[str, list[str]] = defaultdict(list)
@@ -111,6 +107,6 @@ def _of_group(
         name = entities[key][0]
         if not any(name in other_name or other_name in name for other_name, _ in best):
             best.append((name, holders[key][0]))
-        if len(best) == limit:
+        if len(best) == _MOST:
             break
     return best

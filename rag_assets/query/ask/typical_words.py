@@ -19,12 +19,10 @@ from rag_assets.text.language import split_sentences
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
 
-_THEMES = 8
 _PAGES_OF = 120  # documents whose pages are read, too, at most
 _LEAST_CHARS, _MOST_CHARS = 12, 300  # of what may be told
 _LEAST_TERMS = 2  # of what may be told
 _TRIED = 3  # statements of a group that are looked for in passages
-_SAID = 0.25  # weight of a document that a theme before tells of
 _INSTRUCTION = 0.4  # weight of what tells how to fill in a form, and of a note
 _LIST = 1.5  # for what stands in a list or overview of documents
 _PURPOSE_WEIGHT = 1.5  # for what says what a document or system is for
@@ -96,9 +94,9 @@ class TypicalWords:
         )
 
     def telling(
-        self, documents: Collection[str], asked: str, *, one_each: bool, term: str = "", purposeful: bool = False
+        self, documents: Collection[str], asked: str, *, one_each: bool, purposeful: bool = False
     ) -> list[TypicalSentence]:
-        """What some documents say with a word, one sentence of each or all, those with most typical words first."""
+        """What some documents say, one sentence of each or all, those with most typical words first."""
         scores = self._scores(documents)
         words = content_words(asked)
 
@@ -111,8 +109,7 @@ class TypicalWords:
             weight *= _LIST if IS_LIST.search(PurePath(statement.document_id).name) else 1
             return weight * (1 + _ASKED * held_share(words, content_terms(statement.text)) if words else 1)
 
-        every = [self.statements.get(document, ()) for document in sorted(documents)]
-        statement_lists = [[statement for statement in own if not term or term in statement.terms] for own in every]
+        statement_lists = [self.statements.get(document, ()) for document in sorted(documents)]
         best = (
             [max(own, key=score) for own in statement_lists if own]
             if one_each
@@ -125,31 +122,6 @@ class TypicalWords:
                 if _PURPOSE.search(statement.text) and not _REFERS.search(statement.text)
             ]
         return sorted(best, key=lambda statement: -score(statement))[:_TRIED]
-
-    def themes(self, names: Collection[str]) -> list[tuple[str, frozenset[str]]]:
-        """Words that tell all documents apart, each next one for those that others leave out, with their documents.
-
-        Args:
-            names: Folded words of which they are; any where there are none.
-        """
-        scores = self._scores(frozenset(self.statements))
-        scores = {term: score for term, score in scores.items() if not names or term in names}
-        told_documents: set[str] = set()
-        themes: dict[str, frozenset[str]] = {}
-        while len(themes) < _THEMES:
-            worth = {
-                term: scores[term]
-                * sum(_SAID if document in told_documents else 1.0 for document in self.holders[term])
-                / len(self.holders[term])
-                for term in scores
-                if not any(term in other_term or other_term in term for other_term in themes)
-            }
-            if not worth:
-                break
-            best = min(worth, key=lambda term: (-worth[term], term))
-            themes[best] = self.holders[best]
-            told_documents |= self.holders[best]
-        return [(self.spelled[term], documents) for term, documents in themes.items()]
 
     def _scores(self, documents: Collection[str]) -> dict[str, float]:
         """How typical words are of some documents: how many hold them, for how few of all do."""
