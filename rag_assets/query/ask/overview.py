@@ -287,7 +287,7 @@ def _tell_summary(writer: "_Writer", document: str, names: Collection[str], stor
         sentence_count = writer.tell_quotes(document, sentences, _SAID)
         if sentence_count < _ENOUGH:
             words = TypicalWords.of(summary_sentences([document], stored))
-            other_texts = [sentence.text for sentence in words.telling([document], "", one_each=False)]
+            other_texts = [sentence.text for sentence in words.telling([document], one_each=False)]
             other_texts = [text for text in other_texts if not _LEANS.search(text) and not announces(text, surely=True)]
             sentence_count += writer.tell_quotes(document, other_texts, _ENOUGH - sentence_count)
         if sentence_count < _LEAST_SAID:
@@ -353,7 +353,7 @@ def _groups(
             plain_name(label),
             len(members),
             {} if are_few else _names(members),
-            words.telling(members, scope.asked, one_each=not are_few, purposeful=True),
+            words.telling(members, one_each=not are_few, purposeful=True),
             entities,
             spoken_for[members],
             next(iter(members)) if len(members) == 1 else "",

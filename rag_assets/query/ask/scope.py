@@ -121,14 +121,12 @@ class Scope:
     Attributes:
         name: What they are named by; empty where all are meant.
         rows: Of each its `document_id`, `folder`, `format`, `status` and `title`, by id.
-        asked: Words of the question beside those that ask for an overview.
         missing: Name of a folder that is asked about and that there is not.
         folders: The folders that there are, where one is missing.
     """
 
     name: str
     rows: tuple[Mapping[str, str], ...]
-    asked: str = ""
     missing: str = ""
     folders: tuple[str, ...] = ()
 
@@ -177,18 +175,17 @@ def scope_of(
     of_format = [row for row in rows if family is not None and row["format"] in family.formats]
     if family is not None and of_format:
         rows, rest = of_format, re.sub(family.words, " ", rest, flags=re.IGNORECASE)
-    topic = keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}"))
-    words = _name_words(topic)
+    words = _name_words(keywords(_ASKING.sub(" ", f"{name} {_ASIDE.sub(' ', rest)}")))
     if not words:
-        return Scope("", tuple(rows), "") if rows else None
+        return Scope("", tuple(rows)) if rows else None
     share, named_rows = _documents_by_name(words, rows, stored)
     if name and share < _SURELY:
         missing_folder = Scope("", (), missing=name, folders=child_folders(rows))
         return None if _is_told_of(name, stored, allowed) else missing_folder
     is_everything = bool(of_format or _EVERYTHING.search(text))
     if len(named_rows) < 2 or (is_everything and share < _SURELY):
-        return Scope("", tuple(rows), topic) if is_everything and rows else None
-    return _scope(_whole_folder(named_rows, rows), rows, topic, words)
+        return Scope("", tuple(rows)) if is_everything and rows else None
+    return _scope(_whole_folder(named_rows, rows), rows, words)
 
 
 def documents_called(
@@ -240,8 +237,7 @@ def _asks_of_a_part(text: str) -> bool:
 def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
     """The documents of a folder whose name is all that a question names, or that are called so together."""
     folder, rest = _folder_called(text, rows)
-    topic = keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest)))
-    words = _name_words(topic)
+    words = _name_words(keywords(_PART_SAID.sub(" ", _ASKING.sub(" ", rest))))
     if folder:
         inside = () if words else tuple(_in_folder(folder, rows))
         return Scope(folder, inside) if len(inside) > 1 else None
@@ -254,7 +250,7 @@ def _part(text: str, rows: Sequence[Mapping[str, str]]) -> Scope | None:
         chosen_rows = [
             row for row, terms in zip(likely, _terms_of_names(likely).values(), strict=True) if _holds(terms, words)
         ]
-    return _scope(chosen_rows, rows, topic, words) if len(chosen_rows) > 1 else None
+    return _scope(chosen_rows, rows, words) if len(chosen_rows) > 1 else None
 
 
 def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
@@ -287,14 +283,9 @@ def _name_words(text: str) -> list[tuple[str, ...]]:
 
 
 def _scope(
-    chosen_rows: Sequence[Mapping[str, str]],
-    rows: Sequence[Mapping[str, str]],
-    topic: str,
-    words: Sequence[tuple[str, ...]],
+    chosen_rows: Sequence[Mapping[str, str]], rows: Sequence[Mapping[str, str]], words: Sequence[tuple[str, ...]]
 ) -> Scope:
-    return Scope(
-        _shared_name(chosen_rows, rows, words) if len(chosen_rows) < len(rows) else "", tuple(chosen_rows), topic
-    )
+    return Scope(_shared_name(chosen_rows, rows, words) if len(chosen_rows) < len(rows) else "", tuple(chosen_rows))
 
 
 def documents_in_folders(documents: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Mapping[str, str]]]:

@@ -14,7 +14,6 @@ from rag_assets.contracts.tables import FILE_SUMMARIES, PAGE_SUMMARIES, SYNTHETI
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.query.ask.telling_entities import READ
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.folding import content_terms, content_words, held_share
 from rag_assets.text.language import split_sentences
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
@@ -26,7 +25,6 @@ _TRIED = 3  # statements of a group that are looked for in passages
 _INSTRUCTION = 0.4  # weight of what tells how to fill in a form, and of a note
 _LIST = 1.5  # for what stands in a list or overview of documents
 _PURPOSE_WEIGHT = 1.5  # for what says what a document or system is for
-_ASKED = 0.5  # weight of the words of the question
 _NAME, _PLAIN, _INFLECTED = 1.3, 0.35, 0.1  # weight of an English word: a name, any other, and a verb or adverb
 _SHORT, _PAIR = 0.4, 2  # weight of a word of two ideographs, which has many uses
 _PART = " / "  # between the parts of a summary
@@ -93,12 +91,9 @@ class TypicalWords:
             },
         )
 
-    def telling(
-        self, documents: Collection[str], asked: str, *, one_each: bool, purposeful: bool = False
-    ) -> list[TypicalSentence]:
+    def telling(self, documents: Collection[str], *, one_each: bool, purposeful: bool = False) -> list[TypicalSentence]:
         """What some documents say, one sentence of each or all, those with most typical words first."""
         scores = self._scores(documents)
-        words = content_words(asked)
 
         def score(statement: TypicalSentence) -> float:
             weight = sum(scores.get(term.casefold(), 0.0) for term in statement.terms) / math.sqrt(
@@ -106,8 +101,7 @@ class TypicalWords:
             )
             weight *= _PURPOSE_WEIGHT if _PURPOSE.search(statement.text) else 1
             weight *= _INSTRUCTION if _INSTRUCTS.search(statement.text) else 1
-            weight *= _LIST if IS_LIST.search(PurePath(statement.document_id).name) else 1
-            return weight * (1 + _ASKED * held_share(words, content_terms(statement.text)) if words else 1)
+            return weight * (_LIST if IS_LIST.search(PurePath(statement.document_id).name) else 1)
 
         statement_lists = [self.statements.get(document, ()) for document in sorted(documents)]
         best = (
