@@ -448,7 +448,7 @@ class Asking:
 
     def _unread_files(self, retrieval: Retrieval, otherwise: Mapping[str, str]) -> str:
         """What is said before anything else where files that could not be read may hold the answer; else empty."""
-        if self.stored is None or retrieval.request.filters != NO_FILTERS:
+        if retrieval.request.filters != NO_FILTERS:
             return ""
         unread = unread_files_named(retrieval.question, retrieval.language, self.stored)
         return f"{unread}\n{otherwise[retrieval.language]}" if unread else ""
