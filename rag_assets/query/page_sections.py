@@ -19,6 +19,7 @@ from rag_assets.query.ask.statements import ITEM, split_cells, together
 from rag_assets.query.ask.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import is_total, one_line, squeezed
+from rag_assets.text.scripts import KATAKANA
 
 _HEADING = "heading"
 _TABLE = "table"
@@ -35,6 +36,15 @@ SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|の?表|\b(?:table|sheet|tab|screen)\b")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
+
+_NUMBERED = re.compile(
+    rf"(?P<label>(?<![A-Za-z])[A-Za-z]{{1,10}}|[{KATAKANA}]{{2,}}|第)[\s.]?"
+    r"(?P<number>\d+(?:\.\d+)*)(?P<unit>[章節条項回期版部号編])?"
+)
+_VERSION = re.compile("^(?:v|ver|version|バージョン)$")
+_RANGE = re.compile(
+    r"\d\s?(?:以[降前上下]|から|より|まで|未満)|\b(?:since|after|before|until|from|between)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -167,6 +177,29 @@ def standing_together(
         yield lines
     if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks[place:], most_chars)):
         yield lines
+
+
+def numbers_named(text: str) -> frozenset[tuple[str, str]]:
+    """Numbers with what they number, as `v2.0` and 「第3章」, versions as `v`; none of a text that names a range."""
+    plain = unicodedata.normalize("NFKC", text)
+    if _RANGE.search(plain):
+        return frozenset()
+    named = (
+        (_VERSION.sub("v", match["label"].lower()) + (match["unit"] or ""), match["number"].removesuffix(".0"))
+        for match in _NUMBERED.finditer(plain)
+    )
+    return frozenset(named)
+
+
+def numbered_section(lines: Sequence[str], blocks: Sequence[PageBlock]) -> frozenset[tuple[str, str]]:
+    """The numbers that the headings above lines name, of one kind those of the innermost."""
+    place = _place(list(filter(None, map(squeezed, lines))), blocks)
+    numbers: dict[str, set[tuple[str, str]]] = {}
+    for heading in blocks[place].path if place is not None else ():
+        named = numbers_named(heading)
+        for label in {label for label, _ in named}:
+            numbers[label] = {pair for pair in named if pair[0] == label}
+    return frozenset(pair for named in numbers.values() for pair in named)
 
 
 def _fits(lines: Sequence[str], most_chars: int) -> bool:

@@ -26,7 +26,7 @@ from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.wanted import AnswerTraits
-from rag_assets.query.page_sections import PageBlock
+from rag_assets.query.page_sections import PageBlock, numbers_named
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.several_asked import asks_for_several
@@ -1649,3 +1649,47 @@ def test_a_place_is_known_without_its_code_and_a_date_names_no_row() -> None:
     ]
     assert answers
     assert first.text.startswith("所在地: 01北海道")
+
+
+_FIXES = {
+    "v1.0": "並び順が戻らない問題を修正しました。",
+    "v2.0": "時差のある地域で予約が動かない問題を修正しました。",
+    "v3.0": "再ログインを求められない問題を修正しました。",
+}
+
+
+def released(question: str) -> tuple[tuple[Sentence, ...], bool]:
+    """What release notes say, which begin with their contents and have a section for each version."""
+    names = [f"{version} - 改善" for version in _FIXES]
+    blocks = [PageBlock("paragraph", (), name) for name in names]
+    for name, fix in zip(names, _FIXES.values(), strict=True):
+        blocks += [PageBlock("heading", (), name), PageBlock("paragraph", (name,), "バグ修正:")]
+        blocks += [PageBlock("paragraph", (name,), fix)]
+    texts = ["\n".join(names), *(f"{name}\nバグ修正:\n{fix}" for name, fix in zip(names, _FIXES.values(), strict=True))]
+    return extracts([Ask(question)], [source(text, at) for at, text in enumerate(texts, 1)], blocks)
+
+
+@pytest.mark.parametrize(
+    "question", ["v2.0のバグ修正は", "バージョン2のバグ修正は？", "What is the バグ修正 of Ver. 2.0?"]
+)
+def test_a_section_of_another_number_does_not_answer(question: str) -> None:
+    sentences, _ = released(question)
+    text = "\n".join(sentence.text for sentence in sentences)
+    assert _FIXES["v2.0"] in text
+    assert not any(_FIXES[version] in text or f"{version} - " in text for version in ("v1.0", "v3.0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("v2.0のバグ修正は", {("v", "2")}),
+        ("バージョン 2.10 と Ver.3", {("v", "2.10"), ("v", "3")}),
+        ("第３章第2条", {("第章", "3"), ("第条", "2")}),
+        ("ケース3の手順", {("ケース", "3")}),
+        ("v2.0以降の変更", set()),
+        ("changes since v2.0", set()),
+        ("12月の売上", set()),
+    ],
+)
+def test_numbers_that_sections_are_chosen_by(text: str, numbers: set[tuple[str, str]]) -> None:
+    assert numbers_named(text) == numbers

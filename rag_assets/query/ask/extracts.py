@@ -50,7 +50,16 @@ from rag_assets.query.ask.wanted import (
     terms_held,
     terms_of,
 )
-from rag_assets.query.page_sections import PageBlock, PageBlocks, body_rows, cells_of, header_rows, standing_together
+from rag_assets.query.page_sections import (
+    PageBlock,
+    PageBlocks,
+    body_rows,
+    cells_of,
+    header_rows,
+    numbered_section,
+    numbers_named,
+    standing_together,
+)
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
@@ -102,6 +111,7 @@ _NUMBERED_NAME = re.compile(
     rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
+_LISTED_NUMBERS = 2  # beside the one that is asked for
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_NUMBER = 0.4  # of a score, for a statement without a number or a date where one is asked for
 _LACKING_NUMBER = 2.0  # taken off where the best statement has none
@@ -207,7 +217,8 @@ def extracts(
     sureness = []
     for ask in asks:
         question = _weighted_question(ask, candidates)
-        ranking = _ranking(question, _named_in(ask.name, candidates), scorer)
+        called = _in_numbered_section(ask.text, _named_in(ask.name, candidates), blocks_of)
+        ranking = _ranking(question, called, scorer)
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
             1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
@@ -275,6 +286,37 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
         candidate for candidate in candidates if name_counts[candidate.source.document_id] >= _CALLED * len(terms) > 0
     ]
     return named_candidates or candidates
+
+
+def _in_numbered_section(
+    question: str, candidates: Sequence[_Candidate], blocks_of: PageBlocks
+) -> Sequence[_Candidate]:
+    """The candidates without those under a heading of another number, and those that list such numbers, of documents
+    in which headings have the one that the question names, as `v2.0`.
+    """
+    asked = numbers_named(question)
+    pages = {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates if asked}
+    labels: dict[str, set[str]] = {}
+    for document, number in pages:
+        headings = {heading for block in blocks_of(document, number) for heading in block.path}
+        labels.setdefault(document, set()).update(
+            label for heading in headings for label, _ in numbers_named(heading) & asked
+        )
+
+    def is_elsewhere(candidate: _Candidate) -> bool:
+        document, text = candidate.source.document_id, candidate.statement.text
+        own = {pair for pair in numbers_named(text) if pair[0] in labels[document]}
+        if own & asked:
+            return len(own - asked) >= _LISTED_NUMBERS
+        section = numbered_section(text.splitlines(), blocks_of(document, candidate.source.page_number))
+        above = {pair for pair in section if pair[0] in labels[document]}
+        return bool(above) and not above & asked
+
+    return [
+        candidate
+        for candidate in candidates
+        if not labels.get(candidate.source.document_id) or not is_elsewhere(candidate)
+    ]
 
 
 def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
