@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.clicks import Click
 from rag_assets.evaluation.drafts import draft_questions
@@ -32,6 +33,7 @@ Vector: TypeAlias = NDArray[np.float64]
 _TESTING = "testing"
 _FINE = (Level.PAGE, Level.PASSAGE)
 _FEEDBACK_TYPE = "feedback"
+_LEAST_GROUPS = 5  # of documents: two for each of two parts that are held out, one for the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,18 +317,16 @@ def document_groups(documents: Sequence[Collection[str]]) -> list[int]:
     Args:
         documents: Of each question, the documents that hold its evidence.
     """
-    of_document: dict[str, int] = {}
-    leader = list(range(len(documents)))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def first(position: int) -> int:
-        while leader[position] != position:
-            position = leader[position]
-        return position
-
-    for position, own_documents in enumerate(documents):
-        for document in sorted(own_documents):  # so that numbers are the same in every process
-            leader[first(position)] = first(of_document.setdefault(document, position))
-    return [first(position) for position in range(len(documents))]
+    edges = [(position, document) for position, own_documents in enumerate(documents) for document in own_documents]
+    nodes = {document: len(documents) + number for number, document in enumerate({document for _, document in edges})}
+    rows, columns = [position for position, _ in edges], [nodes[document] for _, document in edges]
+    size = len(documents) + len(nodes)
+    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(size, size))
+    groups: list[int] = connected_components(graph, directed=False)[1][: len(documents)].tolist()
+    return groups
 
 
 def document_folds(documents: Sequence[Collection[str]], count: int, seed: int = 0) -> list[list[int]]:
@@ -348,7 +348,36 @@ def document_folds(documents: Sequence[Collection[str]], count: int, seed: int =
     return [sorted(fold) for fold in folds]
 
 
-def nearest_sum(sizes: Sequence[int], wanted: float) -> list[int]:
+def held_out_parts(
+    documents: Sequence[Collection[str]], shares: Sequence[float], shuffler: random.Random, task: str
+) -> list[list[int]]:
+    """Positions of questions by part, the rest last; questions that share a document stay together.
+
+    Args:
+        documents: Of each question, the documents that hold its evidence.
+        shares: Of the questions, about as many as each part is to hold; it has two groups of documents or more.
+        shuffler: Which groups of documents go together.
+        task: What the questions are parted for, as in `tune`.
+
+    Raises:
+        QueryError: The questions cannot be parted.
+    """
+    groups = document_folds(documents, len(documents))
+    if len(groups) < _LEAST_GROUPS:
+        raise QueryError(
+            f"{task}: the evidence of {len(documents)} questions is in {len(groups)} groups of documents, "
+            f"{_LEAST_GROUPS} are needed: add questions on other documents"
+        )
+    shuffler.shuffle(groups)  # they stand by size
+    parts = []
+    for share in shares:
+        places = set(_nearest_sum([len(group) for group in groups], share * len(documents)))
+        parts.append([group for at, group in enumerate(groups) if at in places])
+        groups = [group for at, group in enumerate(groups) if at not in places]
+    return [sorted(position for group in part for position in group) for part in (*parts, groups)]
+
+
+def _nearest_sum(sizes: Sequence[int], wanted: float) -> list[int]:
     """Places of those sizes, two or more but not all, whose sum is nearest to a number; the smaller of equally near."""
     single, several = [0], [0]  # as bits, the sums of one of the first sizes, and of more than one
     for size in sizes:

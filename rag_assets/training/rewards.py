@@ -27,7 +27,7 @@ from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import QueryForm
 from rag_assets.text.scripts import SPACELESS
 from rag_assets.training.adoption import Proof, prove, type_guards
-from rag_assets.training.pairs import document_folds, document_groups, nearest_sum, unjudged_below
+from rag_assets.training.pairs import document_groups, held_out_parts, unjudged_below
 from rag_assets.training.ranking import LEVELS
 from rag_assets.training.rewriter import Item, RewriterData
 
@@ -36,7 +36,6 @@ _RETRIEVERS = {QueryForm.KEYWORDS: FULLTEXT_MODE, QueryForm.SENTENCES: VECTOR_MO
 _WORD = re.compile(rf"[^\W_{SPACELESS}]+|[{SPACELESS}]")  # a run of letters, or a sign of Japanese
 _ARTICLES = frozenset({"a", "an", "the"})
 LEAST = 10  # questions
-_LEAST_GROUPS = 5  # of documents: two to prove by, two to choose by, one to train on
 _HELD_OUT, _VALIDATING = 0.3, 0.1  # shares of questions for the proof and for choosing weights; the rest is trained on
 
 
@@ -185,17 +184,10 @@ def split(
             f"train rewriter: {reward.name} judges {len(questions)} questions, {LEAST} are needed: draft some by "
             "`rag-assets questions new FILE`, add --drafts N, or set rewriter_training.level to document"
         )
-    groups = document_folds([reward.documents(question) for question in questions], len(questions))
-    if len(groups) < _LEAST_GROUPS:
-        raise QueryError(
-            f"train rewriter: the evidence is in {len(groups)} groups of documents, {_LEAST_GROUPS} are needed: add "
-            "questions on other documents"
-        )
-    random.Random(0).shuffle(groups)  # noqa: S311 - no secret; they stand by size
-    parts = [_take_groups(groups, share * len(questions)) for share in (_HELD_OUT, _VALIDATING)]
-    held_out, validating, training = (
-        [questions[at] for at in sorted(at for group in part for at in group)] for part in (*parts, groups)
-    )
+    documents = [reward.documents(question) for question in questions]
+    shuffler = random.Random(0)  # noqa: S311 - no secret
+    parts = held_out_parts(documents, [_HELD_OUT, _VALIDATING], shuffler, "train rewriter")
+    held_out, validating, training = ([questions[at] for at in part] for part in parts)
     training_items, validation_items = (
         [Item(question.text, form) for question in part for form in forms]
         for part in (training, [question for question in validating if question.id in accepted])
@@ -206,14 +198,6 @@ def split(
     return RewriterData(
         training_items, validation_items, pseudo_labels(training_items, frozen, reward)
     ), proof_questions
-
-
-def _take_groups(groups: list[list[int]], wanted: float) -> list[list[int]]:
-    """Groups of about so many questions, two or more, which are taken out."""
-    places = set(nearest_sum([len(group) for group in groups], wanted))
-    chosen_groups = [group for at, group in enumerate(groups) if at in places]
-    groups[:] = [group for at, group in enumerate(groups) if at not in places]
-    return chosen_groups
 
 
 def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward) -> list[tuple[Item, str]]:

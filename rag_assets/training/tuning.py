@@ -25,12 +25,11 @@ from rag_assets.evaluation.statistics import (
     bootstrap_interval,
     paired_bootstrap,
 )
-from rag_assets.training.pairs import document_folds, document_groups, nearest_sum
+from rag_assets.training.pairs import document_groups, held_out_parts
 
 FIRST_RUNG = 8  # questions: fewer tell nothing of R@5
 MEASURES = ("R@5", "MRR@10")  # the first decides, the second where it is equal
 _DIGITS = 9  # of a mean, beyond which sums depend on their order
-_LEAST_GROUPS = 5  # of documents
 _HELD_OUT = 2 / 5  # of the questions
 
 
@@ -138,18 +137,9 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
     Raises:
         QueryError: The questions cannot be parted.
     """
-    groups = document_folds(documents, len(documents))
-    if len(groups) < _LEAST_GROUPS:
-        raise QueryError(
-            f"tune: the evidence of {len(documents)} questions is in {len(groups)} groups of documents, "
-            f"{_LEAST_GROUPS} are needed: add questions on other documents"
-        )
-    shuffler = random.Random(0)  # noqa: S311 - no secret; sets stand by type
-    shuffler.shuffle(groups)
-    chosen_groups = nearest_sum([len(group) for group in groups], len(documents) * _HELD_OUT)
-    held_out = sorted(position for at in chosen_groups for position in groups[at])
-    choosing = sorted({*range(len(documents))}.difference(held_out))
-    shuffler.shuffle(choosing)
+    shuffler = random.Random(0)  # noqa: S311 - no secret
+    held_out, choosing = held_out_parts(documents, [_HELD_OUT], shuffler, "tune")
+    shuffler.shuffle(choosing)  # sets stand by type
     return choosing, held_out
 
 
