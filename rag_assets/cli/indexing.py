@@ -170,6 +170,7 @@ def _index(
 ) -> _Indexing:
     from rag_assets.pipeline.freshness import changes_to_index
     from rag_assets.pipeline.language_models import check_language_model
+    from rag_assets.pipeline.steps import STEPS
     from rag_assets.sources.changes import stored_documents
     from rag_assets.store.lake import shard_of
 
@@ -190,7 +191,7 @@ def _index(
     if changes.new or changes.changed or changes.touched or changes.unfinished_shards or full_check:
         check_language_model(home)
     if shards:
-        progress.asks_model = asks_model
+        progress.asking_steps = {step.name for step in STEPS if step.writer(home) != "extractive"}
         progress.phase("loading Dagster")
         from rag_assets.defs.runs import index_in_process
 

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import UnsupportedOperation
 from typing import TYPE_CHECKING, TextIO
@@ -43,16 +43,6 @@ _STEP_SHARES: Mapping[str, int] = {
     "snapshot": 30,
 }
 _OTHER_SHARE = 3  # of a step that is not listed, as checks are
-_ASKING_STEPS = frozenset(
-    (
-        "summarize_pages",
-        "summarize_files",
-        "classify_documents",
-        "ask_questions",
-        "extract_mentions",
-        "report_communities",
-    )
-)
 _ASKING_FACTOR = 20  # a language model takes this many times as long as the algorithm that stands in for it, or more
 
 
@@ -118,6 +108,7 @@ class _Run:
         finished: Keys of the steps that ended.
         step: Key of the step that began last.
         step_begun: When that was.
+        asking_steps: Steps in which a language model writes.
     """
 
     steps: Sequence[str]
@@ -125,7 +116,7 @@ class _Run:
     finished: set[str] = field(default_factory=set)
     step: str = ""
     step_begun: float = 0.0
-    asks_model: bool = False
+    asking_steps: Collection[str] = ()
 
     def fraction(self, share_of_step: float) -> float:
         """Share of the run that is done, each step weighed by the time that it takes."""
@@ -159,7 +150,7 @@ class _Run:
         return f"{text}, about {_clock(max(0.0, self.begun + whole - now))} left in all"
 
     def _share(self, step: str) -> int:
-        factor = _ASKING_FACTOR if self.asks_model and step in _ASKING_STEPS else 1
+        factor = _ASKING_FACTOR if step in self.asking_steps else 1
         return factor * _STEP_SHARES.get(step, _OTHER_SHARE)
 
 
@@ -171,13 +162,13 @@ class ProgressDisplay:
         announce: Whether phases get a line when they begin, as nothing else shows them.
 
     Attributes:
-        asks_model: Whether a language model writes, which takes its time; for the estimate of all steps.
+        asking_steps: Steps in which a language model writes, which takes its time; for the estimate of all steps.
     """
 
     def __init__(self, print_line: Callable[[str], None], *, announce: bool) -> None:
         self._print_line = print_line  # not under the lock: whoever draws holds locks of its own
         self._announce = announce
-        self.asks_model = False
+        self.asking_steps: Collection[str] = ()
         self._lock = threading.Lock()
         self._work: _Work | None = None
         self._run: _Run | None = None
@@ -197,7 +188,7 @@ class ProgressDisplay:
         """Begin a run of some steps."""
         with self._lock:
             line = self._end_work()
-            self._run = _Run(tuple(steps), time.monotonic(), asks_model=self.asks_model)
+            self._run = _Run(tuple(steps), time.monotonic(), asking_steps=self.asking_steps)
         self._print(line)
 
     def begin_step(self, key: str) -> None:
