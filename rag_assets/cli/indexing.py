@@ -311,20 +311,15 @@ def _model_costs(home: "Home", start_time: datetime) -> dict[str, float]:
     """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
     if home.language_model_name == "extractive":
         return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from rag_assets.models.accounts.ledger import FIGURE_COLUMNS, call_figures
 
-    from rag_assets.models.accounts.ledger import NOTES
-
-    kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-    rows = home.ledger().rows(since=start_time, columns=["cache_hit", "outcome", "cost_usd", *kinds])
-    no_calls = pc.is_in(rows["outcome"], pa.array(NOTES, pa.string()))
-    paid_calls = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.invert(no_calls)))
+    figures = call_figures(home.ledger().rows(since=start_time, columns=FIGURE_COLUMNS))
+    tokens = figures["tokens_read"] + figures["tokens_written"]
     return {
-        "calls": paid_calls.num_rows,
-        "stored_answers": pc.sum(rows["cache_hit"]).as_py() or 0,
-        "tokens": sum(pc.sum(paid_calls[kind]).as_py() or 0 for kind in kinds),
-        "cost_usd": pc.sum(paid_calls["cost_usd"]).as_py() or 0.0,
+        "calls": figures["calls"],
+        "stored_answers": figures["stored_answers"],
+        "tokens": tokens,
+        "cost_usd": figures["cost_usd"],
     }
 
 

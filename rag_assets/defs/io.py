@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
-from rag_assets.models.accounts.ledger import NOTES
+from rag_assets.models.accounts.ledger import FIGURE_COLUMNS, call_figures
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.steps import Step, StepOutcome, StepWork, TableDisplay
 from rag_assets.store.incremental import ShardReport, stand_ins
@@ -19,15 +19,6 @@ from rag_assets.text.plain import markdown_table
 
 Figures = dict[str, float]
 
-_LEDGER_COLUMNS = (
-    "cache_hit",
-    "outcome",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "cost_usd",
-)
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
 
@@ -149,34 +140,16 @@ def model_facts(base: Home, step: Step, run_id: str, shards: Sequence[str]) -> I
     yield facts
     if step.writer(base) == "extractive":
         return
-    rows = base.ledger().rows(run_id=run_id, columns=["asset", "partition", *_LEDGER_COLUMNS])
+    rows = base.ledger().rows(run_id=run_id, columns=["asset", "partition", *FIGURE_COLUMNS])
     for table in step.tables:
         if table in step.keyed_apart:
             continue
         of_table = rows.filter(pc.equal(rows["asset"], table.name))
-        facts.run[table.name] |= {**_call_figures(of_table), "stand_ins": stand_ins(base.lake, table).count}
+        facts.run[table.name] |= {**call_figures(of_table), "stand_ins": stand_ins(base.lake, table).count}
         for shard in shards:
             of_shard = of_table.filter(pc.equal(of_table["partition"], shard))
             count = stand_ins(base.lake, table, [shard]).count
-            facts.shards[table.name, shard] |= {**_call_figures(of_shard), "stand_ins": count}
-
-
-def _call_figures(rows: pa.Table) -> Figures:
-    """Sums over rows of the ledger. An answer that was not usable has a row of its own, which is no call."""
-    asked_rows = rows.filter(pc.invert(rows["cache_hit"]))
-    calls = asked_rows.filter(pc.invert(pc.is_in(asked_rows["outcome"], pa.array(NOTES, pa.string()))))
-    is_repeat = pc.equal(asked_rows["outcome"], "repeated")
-    return {
-        "calls": calls.num_rows,
-        "asked_again": pc.sum(is_repeat).as_py() or 0,
-        "stored_answers": rows.num_rows - asked_rows.num_rows,
-        "failed_calls": pc.sum(pc.invert(pc.or_(is_repeat, pc.equal(asked_rows["outcome"], "completed")))).as_py() or 0,
-        "tokens_read": sum(
-            pc.sum(calls[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-        ),
-        "tokens_written": pc.sum(calls["output_tokens"]).as_py() or 0,
-        "cost_usd": pc.sum(calls["cost_usd"]).as_py() or 0.0,
-    }
+            facts.shards[table.name, shard] |= {**call_figures(of_shard), "stand_ins": count}
 
 
 def preview(lake: Lake, table: Table, shards: Iterable[str], columns: list[str]) -> str:

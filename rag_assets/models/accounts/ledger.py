@@ -34,7 +34,9 @@ from rag_assets.models.accounts.database import StateDatabase, pieces
 from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
 
-NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that are no calls
+_NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that are no calls
+_READ_TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+FIGURE_COLUMNS = ("cache_hit", "outcome", *_READ_TOKENS, "output_tokens", "cost_usd")  # that `call_figures` needs
 
 # What a row adds to the answers of use; an answer that broke its schema is a completed call, and has a row of its own.
 _ANSWERS = {Outcome.COMPLETED.value: 1, Outcome.TRUNCATED.value: 1, Outcome.INVALID.value: -1}
@@ -388,6 +390,23 @@ def _where(since: datetime | None, run_id: str | None) -> pc.Expression | None:
     if run_id is not None:
         conditions.append(pc.field("run_id") == run_id)
     return reduce(operator.and_, conditions) if conditions else None
+
+
+def call_figures(rows: pa.Table) -> dict[str, float]:
+    """Sums over rows of the ledger. An answer that was not usable has a row of its own, which is no call."""
+    asked_rows = rows.filter(pc.invert(rows["cache_hit"]))
+    calls = asked_rows.filter(pc.invert(pc.is_in(asked_rows["outcome"], pa.array(_NOTES, pa.string()))))
+    is_repeat = pc.equal(asked_rows["outcome"], Outcome.REPEATED.value)
+    is_completed = pc.equal(asked_rows["outcome"], Outcome.COMPLETED.value)
+    return {
+        "calls": calls.num_rows,
+        "asked_again": pc.sum(is_repeat).as_py() or 0,
+        "stored_answers": rows.num_rows - asked_rows.num_rows,
+        "failed_calls": pc.sum(pc.invert(pc.or_(is_repeat, is_completed))).as_py() or 0,
+        "tokens_read": sum(pc.sum(calls[name]).as_py() or 0 for name in _READ_TOKENS),
+        "tokens_written": pc.sum(calls["output_tokens"]).as_py() or 0,
+        "cost_usd": pc.sum(calls["cost_usd"]).as_py() or 0.0,
+    }
 
 
 def month_account(seconds: float) -> str:
