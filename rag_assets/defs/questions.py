@@ -6,7 +6,7 @@ observations while it trains.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -15,7 +15,7 @@ from rag_assets import __version__
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.evaluation.recorded import history, history_markdown, history_picture
+from rag_assets.evaluation.recorded import history, history_markdown
 from rag_assets.pipeline.learning import (
     MODELS,
     TABLE_COLUMNS,
@@ -28,14 +28,12 @@ from rag_assets.pipeline.learning import (
     training_folder,
 )
 from rag_assets.pipeline.measuring import accepted_questions, measure, question_set
-from rag_assets.text.plain import markdown_picture, markdown_table
-from rag_assets.training.adoption import REWRITER_MODEL, Proof
+from rag_assets.text.plain import markdown_table
+from rag_assets.training.adoption import REWRITER_MODEL
 from rag_assets.training.rewriter import read_curves
 
 EVALUATION_GROUP, TRAINING_GROUP = "evaluation", "training"
 _EVALUATED = (EVALUATION_RUNS, EVALUATION_SCORES, EVALUATION_RESULTS)
-_WIDTH = 640.0  # of pictures
-_ROW, _LABEL = 26.0, 160.0
 _RANKING_CONFIG = {
     "model": dg.Field(
         dg.Enum("RankingModel", [dg.EnumValue(name) for name in MODELS]),
@@ -43,9 +41,7 @@ _RANKING_CONFIG = {
         description="Weights, or boosted trees on top of the shipped ones (extra trees).",
     )
 }
-_SPAN = 0.2  # of the measure, to either side, that the picture shows
 _OBSERVED_SECONDS = 30
-_CURVE_HEIGHT, _CURVE_MARGIN = 200.0, 32.0
 
 
 @dg.multi_asset(
@@ -60,11 +56,7 @@ def evaluation(
     base = home.look()
     run_id = measure(base, progress.step("asking questions"))
     points = history(base.lake)
-    facts: dict[str, dg.RawMetadataValue] = {
-        "run_id": run_id,
-        "history": dg.MetadataValue.md(history_markdown(points)),
-        "picture": dg.MetadataValue.md(history_picture(points)),
-    }
+    facts: dict[str, dg.RawMetadataValue] = {"run_id": run_id, "history": dg.MetadataValue.md(history_markdown(points))}
     warnings = next((point.run.warnings for point in points if point.run.run_id == run_id), ())
     facts["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings) or "none")
     for table in _EVALUATED:
@@ -151,7 +143,6 @@ def rewriter_model(
             "adopted": candidate.version is not None,
             "reason": candidate.problem or candidate.proof.reason,
             "steps": candidate.weights.steps,
-            "curve": dg.MetadataValue.md(_curve_picture(read_curves(base.path / candidate.place))),
         }
     )
 
@@ -180,64 +171,7 @@ def _result(result: Trained) -> dg.MaterializeResult:  # type: ignore[type-arg]
             "verdict": result.reason,
             "questions": result.question_count,
             "proof": dg.MetadataValue.md(markdown_table(TABLE_COLUMNS, result.table(), most_chars=1000)),
-            "picture": dg.MetadataValue.md(_picture([*result.proofs.values()])),
             "learned": dg.MetadataValue.md("\n".join(f"- {name}: {value}" for name, value in result.facts.items())),
             **{f"change_{name}": value for name, value in figures.items()},
         }
     )
-
-
-def _picture(proofs: list[Proof]) -> str:
-    """A Markdown image of the differences with their intervals; the line stands for no change."""
-
-    def x(value: float) -> float:
-        return _LABEL + (max(-_SPAN, min(_SPAN, value)) + _SPAN) / (2 * _SPAN) * (_WIDTH - _LABEL - 10)
-
-    height = _ROW * len(proofs) + 10
-    parts = [*_canvas(height, 12), f'<path d="M{x(0):.1f} 0V{height:g}" stroke="#8c959f"/>']
-    for row, proof in enumerate(proofs):
-        y, change = _ROW * (row + 0.5) + 5, proof.difference
-        parts.append(f'<text x="4" y="{y + 4:g}">{proof.measure}</text>')
-        parts.append(f'<path d="M{x(change.low):.1f} {y:g}H{x(change.high):.1f}" stroke="#0969da" stroke-width="2"/>')
-        parts.append(f'<circle cx="{x(change.mean):.1f}" cy="{y:g}" r="4" fill="#0969da"/>')
-    return markdown_picture("differences", "".join([*parts, "</svg>"]))
-
-
-def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A Markdown image of `read_curves`: the reward of each step of reinforcement as a line, gains on validation
-    questions as dots.
-    """
-    rewards = [(entry["step"], entry["reward"]) for entry in lines if entry["stage"] == "reinforce"]
-    gains = [(entry["step"], entry["gain"]) for entry in lines if entry["stage"] == "validation"]
-    last = max((step for step, _ in (*rewards, *gains)), default=0) or 1
-    most = max((value for _, value in (*rewards, *gains)), default=0.0)
-    least = min(0.0, *(value for _, value in (*rewards, *gains)), 0.0)
-
-    def place(step: int, value: float) -> tuple[float, float]:
-        height = _CURVE_HEIGHT - 2 * _CURVE_MARGIN
-        return (
-            _CURVE_MARGIN + step / last * (_WIDTH - 2 * _CURVE_MARGIN),
-            _CURVE_HEIGHT - _CURVE_MARGIN - (value - least) / ((most - least) or 1.0) * height,
-        )
-
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in rewards))
-    parts = [
-        *_canvas(_CURVE_HEIGHT, 11),
-        f'<polyline points="{line}" fill="none" stroke="#8c959f"/>',
-        *(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0969da"><title>step {step}: {gain:.3f}</title></circle>'
-            for (x, y), (step, gain) in ((place(*point), point) for point in gains)
-        ),
-        f'<text x="4" y="14">{most:.2f}: reward by step (line), gain on validation questions (dots)</text>',
-        f'<text x="4" y="{_CURVE_HEIGHT - 8:g}">{least:.2f}</text>',
-        f'<text x="{_WIDTH - 4:g}" y="{_CURVE_HEIGHT - 8:g}" text-anchor="end">step {last}</text>',
-    ]
-    return markdown_picture("curve", "".join([*parts, "</svg>"]))
-
-
-def _canvas(height: float, font_size: int) -> list[str]:
-    """What an SVG picture begins with."""
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" font-size="{font_size}">',
-        f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
-    ]

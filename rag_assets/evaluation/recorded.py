@@ -1,5 +1,5 @@
 """Recorded evaluations as faces show them: runs, their figures and questions, two systems side by side, and the history
-of a knowledge base as a table and a picture.
+of a knowledge base as a table.
 """
 
 import math
@@ -15,14 +15,12 @@ from rag_assets.evaluation.report import interval_text
 from rag_assets.evaluation.scores import ALL, GROUPS, SEED
 from rag_assets.evaluation.statistics import Interval, compare
 from rag_assets.store.lake import Lake
-from rag_assets.text.plain import markdown_picture, markdown_table, svg_text
+from rag_assets.text.plain import markdown_table
 
 MAIN = (("passage", "R@5"), ("answer", "correct"))  # by which runs and kinds of questions are told apart
 _COMPARED = (*MAIN, ("page", "R@5"), ("document", "R@5"))
 _LISTED_COLUMNS = ("system", "question_id", "position", "question", "type", "language", "scores", "outcome")
 _RUNS_SHOWN = 30  # in the history
-_WIDTH, _HEIGHT, _MARGIN = 640.0, 220.0, 36.0
-_COLOURS = ("#0969da", "#bf8700")
 
 
 class Recorded(BaseModel):
@@ -334,41 +332,6 @@ def history_markdown(points: Sequence[Point]) -> str:
     return markdown_table(heads, rows) if points else "nothing was evaluated yet"
 
 
-def history_picture(points: Sequence[Point]) -> str:
-    """A Markdown image of the main figures with their intervals, the latest run on the right."""
-    timeline = list(reversed(points))
-    step = (_WIDTH - 2 * _MARGIN) / max(1, len(timeline))
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">',
-        '<g font-family="sans-serif" font-size="10" fill="#57606a">',
-        f'<rect width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="#ffffff"/>',
-    ]
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = _y(share)
-        parts.append(f'<path d="M{_MARGIN:g} {y:.1f}H{_WIDTH - _MARGIN:g}" stroke="#d0d7de"/>')
-        parts.append(f'<text x="{_MARGIN - 4:g}" y="{y + 3:.1f}" text-anchor="end">{share:g}</text>')
-    for place, point in enumerate(timeline):
-        middle = _MARGIN + (place + 0.5) * step
-        for number, figure in enumerate(point.figures):
-            if figure is not None:
-                x, label = (
-                    middle + 5 * number - 2.5,
-                    f"{' '.join(MAIN[number])} {interval_text(figure)}, {point.system.system}",
-                )
-                parts.append(
-                    f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{svg_text(label)}</title>'
-                    f'<path d="M{x:.1f} {_y(figure.low):.1f}V{_y(figure.high):.1f}"/>'
-                    f'<circle cx="{x:.1f}" cy="{_y(figure.mean):.1f}" r="3"/></g>'
-                )
-        label = svg_text(_version(point.system))
-        parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 18:g}" text-anchor="middle">{label}</text>')
-    for number, measure in enumerate(MAIN):
-        x, label = _MARGIN + 130 * number, " ".join(measure)
-        parts.append(f'<text x="{x:g}" y="12" fill="{_COLOURS[number]}">● {label}</text>')
-    svg = "".join([*parts, "</g></svg>"])
-    return markdown_picture("history", svg)
-
-
 def _figure(row: Record) -> RecordedFigure:
     return RecordedFigure.model_validate({**row, "group": row["group_name"], "count": row["question_count"]})
 
@@ -411,10 +374,6 @@ def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[Recor
 
 def _worst(question: RecordedQuestion) -> float:
     return min((value.value for value in question.values if value.value is not None), default=2.0)
-
-
-def _y(share: float) -> float:
-    return _HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN + 12)
 
 
 def _version(system: RecordedSystem) -> str:
