@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rag_assets.evaluation.statistics import Interval
     from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.learning import Trained
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _INSTEAD = {  # what is used where that cannot be
@@ -76,13 +77,7 @@ def ranking(
     home = open_home(context)
     with progress_display() as display:
         result = learn(home, options, display.phase("asking questions"))
-    say(f"learned from {result.question_count} questions; measured on documents that were not learned from:")
-    print_table(learning.TABLE_COLUMNS, result.table())
-    if result.facts:
-        say("; ".join(f"{name}: {value}" for name, value in result.facts.items()))
-    say(f"{result.name}: {result.reason}", bold=True)
-    if result.version is not None:
-        _warn_of_drift(home)
+    _tell(home, result)
 
 
 @train.command("rewriter")
@@ -120,27 +115,21 @@ def rewriter(
     questions = measuring.accepted_questions(named_set or measuring.question_set(home), qrels)
     with progress_display() as display:
         progress = display.phase("training the rewriter")
-        candidate = train_candidate(home, questions, drafts, adopts=adopt, anew=anew, progress=progress)
-    if candidate is None:
-        return
-    weights, proof = candidate.weights, candidate.proof
-    say(
-        f"trained on {candidate.questions:,} prompts, {candidate.labels:,} of them with a pseudo-label, "
-        f"{weights.steps:,} steps"
-    )
-    if weights.gain is not None and weights.warmed_up is not None:
-        gains = f"{weights.gain:+.3f}, of step 0 {weights.warmed_up:+.3f}"
-        say(f"step {weights.best_step:,} does best on questions not trained on: gain {gains}")
-    say(
-        f"{proof.measure}: {proof.before.mean:.3f} in force, {proof.after.mean:.3f} trained: {proof.reason}", lines=True
-    )
-    state = (
-        f"in force since version {candidate.version}"
-        if candidate.version
-        else f"not in force {candidate.problem}".rstrip()
-    )
-    say(f"{candidate.place}: {state}", bold=True)
-    if candidate.version:
+        result = train_candidate(home, questions, drafts, adopts=adopt, anew=anew, progress=progress)
+    if result is not None:
+        _tell(home, result)
+
+
+def _tell(home: "Home", result: "Trained") -> None:
+    """What came of learning."""
+    from rag_assets.pipeline.learning import TABLE_COLUMNS
+
+    say(f"learned from {result.question_count} questions; measured on documents that were not learned from:")
+    print_table(TABLE_COLUMNS, result.table())
+    if result.facts:
+        say("; ".join(f"{name}: {value}" for name, value in result.facts.items()))
+    say(f"{result.name}: {result.reason}", bold=True)
+    if result.version is not None:
         _warn_of_drift(home)
 
 

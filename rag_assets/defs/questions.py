@@ -131,20 +131,10 @@ def rewriter_model(
 
     questions = accepted_questions(question_set(base))
     anew = bool(context.op_execution_context.op_config["anew"])
-    candidate = train_candidate(base, questions, anew=anew, progress=observe)
-    if candidate is None:
+    result = train_candidate(base, questions, anew=anew, progress=observe)
+    if result is None:
         raise dg.Failure("the asset trains in one process; for several, `accelerate launch` the command")
-    return dg.MaterializeResult(
-        metadata={
-            "place": candidate.place,
-            "measure": candidate.proof.measure,
-            "before": candidate.proof.before.mean,
-            "after": candidate.proof.after.mean,
-            "adopted": candidate.version is not None,
-            "reason": candidate.problem or candidate.proof.reason,
-            "steps": candidate.weights.steps,
-        }
-    )
+    return _result(result)
 
 
 EVALUATION_JOB = dg.define_asset_job(

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.settings import RewriterTrainingSettings
     from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.pairs import JudgedQuestion
-    from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
+    from rag_assets.training.rewriter import RewriterOptions
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Trained:
     Attributes:
         name: What was learned.
         place: Where it is kept below the home; None where nothing was found worth keeping.
-        proofs: By level, what it reaches on documents that it was not learned from.
+        proofs: By level, or by the reward of a rewriter, what it reaches on documents that it was not learned from.
         reason: What became of it, and why.
         version: The version in which it came into force; None where it did not.
         facts: What it is, by name, for people.
@@ -170,7 +170,7 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
     files = weights_files(weights, base.reranker) if weights != in_force else {}
     basis = _basis(snapshot, against, judged)
     result = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
-    return _keep(home, result, files, candidate.proof, basis, accepted, options)
+    return _keep(home, result, files, candidate.proof, basis, accepted, adopts=options.adopts)
 
 
 def _facts(granularity: str, scorer: Scorer, used_signals: Collection[str]) -> dict[str, str]:
@@ -258,7 +258,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     )
     basis = replace(_basis(snapshot, against, judged), beside={WEIGHTS_ASSET: beside})
     result = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
-    return _keep(home, result, files, main, basis, accepted, options)
+    return _keep(home, result, files, main, basis, accepted, adopts=options.adopts)
 
 
 def _questions(
@@ -281,26 +281,28 @@ def _basis(snapshot: "Snapshot", against: str, judged: "Sequence[JudgedQuestion]
 def _keep(
     home: "Home",
     result: Trained,
-    files: Mapping[str, bytes],
+    files: Mapping[str, bytes] | Path,
     proof: Proof,
     basis: Basis,
     accepted: "Sequence[Question]",
-    options: TrainingOptions,
+    *,
+    adopts: bool,
 ) -> Trained:
-    """Keep what was learned, and bring it into force where it may."""
+    """Keep what was learned, files or a folder of them, and bring it into force where it may."""
     if not files:
         return replace(
             result, reason=f"nothing learned, as no other suits these questions surely better: {proof.reason}"
         )
     place = store_candidate(home.path, result.name, files, proof, basis)
-    current, adopts = home.snapshots.current(), options.adopts and proof.is_better
+    current = home.snapshots.current()
     is_in_force = current is not None and place in current.learned.get(result.name, ())[-1:]
-    version, note, error = _adopted(home, result.name, accepted, place, adopts=adopts and not is_in_force)
+    is_wanted = adopts and proof.is_better and not is_in_force
+    version, note, error = _adopted(home, result.name, accepted, place, adopts=is_wanted)
     problem = f" ({error})" if error else ""
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"
-    elif proof.is_better and not options.adopts:
+    elif proof.is_better and not adopts:
         became += " (--no-adopt)"
     reason = "; ".join(filter(None, (f"{became}: {proof.reason}", note)))
     return replace(result, place=place, reason=reason, version=version)
@@ -327,29 +329,6 @@ def _adopted(
     except (ModelError, QueryError, StoreError) as error:
         return version, note, str(error) if adopts else ""
     return version, note, ""
-
-
-@dataclass(frozen=True)
-class RewriterCandidate:
-    """A rewriter that was trained.
-
-    Attributes:
-        place: Its folder below the home.
-        proof: What it reaches on questions held out, and whether it is better than what is in force.
-        version: The version in which it came into force; None where it did not.
-        problem: Why it did not although it is better; empty where nothing was in the way.
-        weights: How training ended.
-        labels: Pseudo-labels of the warm-up.
-        questions: Questions trained on.
-    """
-
-    place: str
-    proof: Proof
-    version: int | None
-    problem: str
-    weights: "TrainedWeights"
-    labels: int
-    questions: int
 
 
 def training_folder(home: "Home") -> Path:
@@ -380,7 +359,7 @@ def train_candidate(
     adopts: bool = True,
     anew: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> RewriterCandidate | None:
+) -> Trained | None:
     """Train a rewriter by the settings, or go on with training that was stopped; prove it; adopt it if it is better.
 
     One process at a time does so on a home, and the processes that it trains together with.
@@ -394,7 +373,7 @@ def train_candidate(
         progress: Told steps done and steps in all.
 
     Returns:
-        None in all but the first of several processes that train together.
+        What came of it; None in all but the first of several processes that train together.
 
     Raises:
         QueryError: Nothing is published, the questions are too few, or what is in force cannot be read.
@@ -430,8 +409,8 @@ def train_candidate(
         shutil.rmtree(candidate_folder, ignore_errors=True)
         shutil.copytree(weights.folder, candidate_folder)
         shutil.copy(folder / "curves.jsonl", candidate_folder)
-        facts = {"forms": list(settings.forms), "most_tokens": settings.most_tokens, "model": settings.model}
-        (candidate_folder / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
+        model_facts = {"forms": list(settings.forms), "most_tokens": settings.most_tokens, "model": settings.model}
+        (candidate_folder / FACTS_FILE).write_text(json.dumps(model_facts), "utf-8")
         try:
             export(candidate_folder, settings.most_tokens)
         except ModelError as error:
@@ -441,10 +420,19 @@ def train_candidate(
         used_questions = [by_text[example.question] for example in (*data.training, *data.validation)]
         documents = frozenset[str]().union(*map(reward.documents, used_questions))
         basis = Basis({question.id for question in used_questions}, documents, snapshot.number, against)
-        place = store_candidate(home.path, REWRITER_MODEL, candidate_folder, proof, basis)
-        version, _, problem = _adopted(home, REWRITER_MODEL, accepted, place, adopts=adopts and proof.is_better)
+        facts = {
+            "prompts": f"{len(data.training):,}",
+            "pseudo-labels": f"{len(data.labels):,}",
+            "steps": f"{weights.steps:,}",
+            "best step": f"{weights.best_step:,}",
+        }
+        if weights.gain is not None and weights.warmed_up is not None:
+            facts["gain on questions not trained on"] = f"{weights.gain:+.3f}, of step 0 {weights.warmed_up:+.3f}"
+        question_count = len({example.question for example in data.training})
+        result = Trained(REWRITER_MODEL, None, {reward.name: proof}, "", None, facts, question_count)
+        result = _keep(home, result, candidate_folder, proof, basis, accepted, adopts=adopts)
         shutil.rmtree(folder, ignore_errors=True)
-        return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
+        return result
 
 
 def rewriter_options(chosen: "RewriterTrainingSettings") -> "RewriterOptions":

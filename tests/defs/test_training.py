@@ -418,9 +418,7 @@ def test_what_was_learned_is_kept_and_told_where_the_look_fails(asked: Home, mon
     monkeypatch.setattr(KnowledgeBase, "ranking_signals", fail)
     assert asked.settings.evaluation.questions is not None
     questions = read_questions(asked.settings.evaluation.questions)
-    kept = learning._keep(
-        asked, trained, weights_files(harmless), BETTER, Basis(), questions, learning.TrainingOptions()
-    )
+    kept = learning._keep(asked, trained, weights_files(harmless), BETTER, Basis(), questions, adopts=True)
     assert kept.reason == f"kept in {kept.place}, not in force (the embedder is gone): better"
 
 

@@ -18,7 +18,7 @@ from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot, trained_model
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.training.adoption import REWRITER_MODEL, adopt
+from rag_assets.training.adoption import REWRITER_MODEL, adopt, candidates
 
 pytestmark = [
     pytest.mark.skipif(
@@ -68,11 +68,14 @@ def test_the_job_trains_and_proves_a_rewriter_that_can_be_adopted_and_undone(ask
         (event,) = done.get_asset_materialization_events()
         assert instance.fetch_observations(dg.AssetKey(REWRITER_MODEL), limit=10).records
     metadata = event.step_materialization_data.materialization.metadata
-    assert metadata["adopted"].value is False, "four steps teach nothing"
-    assert "not better beyond the interval" in str(metadata["reason"].value)
+    [(place, _)] = candidates(asked.path, REWRITER_MODEL)
+    verdict = str(metadata["verdict"].value)
+    assert verdict.startswith(f"kept in {place}, not in force: "), "four steps teach nothing"
+    assert "not better beyond the interval" in verdict
+    assert "- steps: 4" in str(metadata["learned"].value)
     assert trained_model(asked, published_snapshot(asked)) is None
     before = rewrites(asked)
-    adopted = adopt(asked.snapshots, REWRITER_MODEL, str(metadata["place"].value))
+    adopted = adopt(asked.snapshots, REWRITER_MODEL, place)
     assert trained_model(asked, published_snapshot(asked)) is not None
     assert rewrites(asked) != before
     gate = Gate(asked)
