@@ -284,16 +284,6 @@ def _is_whole(root: Path, place: str) -> bool:
     return False
 
 
-def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
-    """Bring a stored candidate into force: a new version of the same rows; to be done under the lock of the home.
-
-    Raises:
-        QueryError: Nothing is published, or readers were moved back to an earlier version.
-    """
-    current = _current(snapshots)
-    return _publish(snapshots, having(current, name, _added(current.learned.get(name, ()), place)))
-
-
 def adopt_candidate(
     root: Path,
     snapshots: Snapshots,
@@ -322,7 +312,8 @@ def adopt_candidate(
         The version, and what speaks against it; empty where it is proved better.
 
     Raises:
-        QueryError: There is none, it is in force already, or it is not proved better; or as for `adopt`.
+        QueryError: There is none, it is in force already, or it is not proved better; nothing is published, or readers
+            were moved back to an earlier version.
         StoreError: Its files are not those that were stored.
         ModelError: A model failed in the look.
     """
@@ -396,7 +387,8 @@ def undo(snapshots: Snapshots, name: str, settle: Callable[[Snapshot], Snapshot]
         settle: As for `adopt_candidate`.
 
     Raises:
-        QueryError: Nothing that was learned is in force, or as for `adopt`.
+        QueryError: Nothing that was learned is in force, nothing is published, or readers were moved back to an earlier
+            version.
     """
     current = _current(snapshots)
     if not current.learned.get(name):

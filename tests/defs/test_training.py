@@ -11,6 +11,7 @@ import dagster as dg
 import lightgbm
 import numpy as np
 import pytest
+from adopting import adopt
 from click.testing import CliRunner, Result
 from filelock import FileLock
 from numpy.typing import NDArray
@@ -51,7 +52,6 @@ from rag_assets.training.adoption import (
     REWRITER_MODEL,
     Basis,
     Proof,
-    adopt,
     basis_of,
     candidates,
     store_candidate,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from adopting import adopt
 from click.testing import CliRunner
 from small_models import write_small_model
 
@@ -18,7 +19,7 @@ from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot, trained_model
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.training.adoption import REWRITER_MODEL, adopt, candidates
+from rag_assets.training.adoption import REWRITER_MODEL, candidates
 
 pytestmark = [
     pytest.mark.skipif(

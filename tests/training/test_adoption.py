@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from adopting import adopt
 from stores import Base
 
 from rag_assets.contracts.errors import QueryError, StoreError
@@ -23,7 +24,6 @@ from rag_assets.training.adoption import (
     REWRITER_MODEL,
     Basis,
     Proof,
-    adopt,
     adopt_candidate,
     basis_of,
     candidates,
@@ -129,7 +129,7 @@ def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(base
         undo(base.snapshots, WEIGHTS_ASSET)
     base.snapshots.roll_back(later.number)
     with pytest.raises(QueryError, match="moved back to version 4; move them to the newest one first"):
-        adopt(base.snapshots, WEIGHTS_ASSET, places[0])
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, place=places[0])
 
 
 def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_is_in_force(base: Base) -> None:
