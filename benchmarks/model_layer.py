@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
@@ -166,6 +166,16 @@ class RawCaller:
         for _, writer in self._idle:
             writer.close()
             await writer.wait_closed()
+
+
+class Unlimited:
+    """A budget that is never empty."""
+
+    def reserve(self, request: Request, *, batch: bool = False) -> None: ...
+
+    def send(self, requests: Iterable[Request]) -> None: ...
+
+    def release(self, requests: Iterable[Request]) -> None: ...
 
 
 class InstantCaller:
@@ -351,7 +361,9 @@ def time_queue(count: int, folder: Path) -> Queue:
     """Time the dispatcher alone."""
     del folder
     began = time.perf_counter()
-    session = ConcurrentSession(InstantCaller, lambda _: None, concurrency=256, attempts=6, timeout_seconds=120)
+    session = ConcurrentSession(
+        InstantCaller, lambda _: None, Unlimited(), concurrency=256, attempts=6, timeout_seconds=120
+    )
     with session as opened:
         found = sum(1 for _ in answers(opened, requests(count)))
     return Queue(count, found / (time.perf_counter() - began), _peak_bytes())

@@ -29,7 +29,7 @@ from rag_assets.contracts.errors import ModelError, RagAssetsError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Attempts, Pacing
-from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, Keep, Unlimited
+from rag_assets.models.providers import CallBudget, Caller, Keep
 
 if TYPE_CHECKING:
     from rag_assets.models.rate_limit import RateLimit
@@ -71,7 +71,7 @@ class ConcurrentSession:
         self,
         make_caller: Callable[[], Caller],
         keep: Keep,
-        budget: CallBudget = UNLIMITED,
+        budget: CallBudget,
         *,
         concurrency: int,
         attempts: int,
@@ -248,8 +248,6 @@ class ConcurrentSession:
 
     async def _send(self, request: Request) -> None:
         """Note that a request is being sent, together with all others that are sent while the last note is written."""
-        if isinstance(self._budget, Unlimited):
-            return
         future = asyncio.get_running_loop().create_future()
         self._unsent.append((request, future))
         if self._sending is None:

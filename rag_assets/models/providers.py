@@ -60,19 +60,6 @@ class ClaimedError(Exception):
         self.request = request
 
 
-class Unlimited:
-    """A `CallBudget` that is never empty."""
-
-    def reserve(self, request: Request, *, batch: bool = False) -> None: ...
-
-    def send(self, requests: Iterable[Request]) -> None: ...
-
-    def release(self, requests: Iterable[Request]) -> None: ...
-
-
-UNLIMITED = Unlimited()
-
-
 class Provider(Protocol):
     """A language model as its provider offers it: nothing is stored, counted or limited by a budget.
 

@@ -17,7 +17,7 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, known_facts
 from rag_assets.models.openai.endpoint import chat_messages, unquoted
-from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
+from rag_assets.models.providers import CallBudget, Keep
 from rag_assets.text.plain import one_line
 
 BATCH_REQUESTS = 2048
@@ -78,7 +78,7 @@ class VllmModel:
         return known_facts("vllm", self._model, self._catalogue, self._context_tokens, lambda: engine.context_tokens)
 
     @contextmanager
-    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> Iterator[Session]:
+    def open(self, keep: Keep, budget: CallBudget) -> Iterator[Session]:
         yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:

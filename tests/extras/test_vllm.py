@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -110,7 +111,7 @@ def healthy(url: str) -> bool:
 
 def taken(model: VllmModel, requests: list[Request], kept: list[Completion]) -> list[Completion]:
     found = []
-    with model.open(kept.extend) as session:
+    with model.open(kept.extend, Mock()) as session:
         for request in requests:
             session.submit(request)
         while (completion := session.take(wait=True)) is not None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripted_batches import batch_model
+from scripted_provider import UNLIMITED
 
 from rag_assets.contracts.generation import Completion, Message, Request, Tag
 
@@ -36,7 +37,7 @@ def ask(base_url: str, folder: Path, count: int, batch_requests: int) -> None:
         settle_seconds=0.3,
     )
     taken: dict[str, str] = {}
-    with model.open(keep) as session:
+    with model.open(keep, UNLIMITED) as session:
         for number in range(count):
             text = f"document {number}"
             if text not in kept:

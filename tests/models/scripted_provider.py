@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
+from rag_assets.models.providers import CallBudget, Keep
 from rag_assets.store.lake import Lake
 
 COST_USD = 0.0005
@@ -41,6 +41,19 @@ def answered(asked: Request, text: str | None = None, outcome: Outcome = Outcome
     """A paid answer."""
     said = f"answer to {asked.messages[-1].text.removeprefix(SECRET)}" if text is None else text
     return Completion(asked, outcome, said, Usage(10, 5, 2, 1), COST_USD, 0.5, time.time())
+
+
+class Unlimited:
+    """A `CallBudget` that is never empty."""
+
+    def reserve(self, request: Request, *, batch: bool = False) -> None: ...
+
+    def send(self, requests: Iterable[Request]) -> None: ...
+
+    def release(self, requests: Iterable[Request]) -> None: ...
+
+
+UNLIMITED = Unlimited()
 
 
 class ScriptedProvider:

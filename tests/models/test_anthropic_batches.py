@@ -34,7 +34,7 @@ from scripted_batches import (
     no_fault,
     nothing_happens,
 )
-from scripted_provider import state_of
+from scripted_provider import UNLIMITED, state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
@@ -60,7 +60,7 @@ def take_all(session: Session) -> list[Completion]:
 
 
 def run(provider: AnthropicModel, requests: list[Request], keep: Keep = ignore) -> dict[str, Completion]:
-    with provider.open(keep) as session:
+    with provider.open(keep, UNLIMITED) as session:
         for request in requests:
             session.submit(request)
         return {answer.request.messages[-1].text: answer for answer in take_all(session)}
@@ -108,7 +108,7 @@ def test_the_size_of_a_batch_is_bounded(server: ScriptedBatches, tmp_path: Path)
 
 def test_a_question_asked_twice_is_paid_once(server: ScriptedBatches, tmp_path: Path) -> None:
     tags = [Tag("documents", "summarize", "a"), Tag("pages", "summarize", "b")]
-    with batch_model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore, UNLIMITED) as session:
         for tag in tags:
             session.submit(ask("same", tag=tag))
         answers = take_all(session)
@@ -119,7 +119,7 @@ def test_a_question_asked_twice_is_paid_once(server: ScriptedBatches, tmp_path: 
 
 
 def test_answers_that_lead_to_further_requests(server: ScriptedBatches, tmp_path: Path) -> None:
-    with batch_model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore, UNLIMITED) as session:
         session.submit(ask("first"))
         first = session.take(wait=True)
         assert first
@@ -134,7 +134,7 @@ def test_answers_that_lead_to_further_requests(server: ScriptedBatches, tmp_path
 def test_taking_without_waiting_returns_what_has_come(tmp_path: Path) -> None:
     with (
         ScriptedBatches(seconds=0.3) as server,
-        batch_model(server.url, tmp_path, batch_requests=1).open(ignore) as session,
+        batch_model(server.url, tmp_path, batch_requests=1).open(ignore, UNLIMITED) as session,
     ):
         session.submit(ask("one"))
         assert session.take(wait=False) is None
@@ -203,7 +203,7 @@ def test_attempts_are_counted_across_processes(tmp_path: Path) -> None:
     with ScriptedBatches(outcome) as server:
         provider = batch_model(server.url, tmp_path, attempts=3)
         for number in (1, 2):
-            with provider.open(ignore) as session, interrupted(server, batches=number):
+            with provider.open(ignore, UNLIMITED) as session, interrupted(server, batches=number):
                 session.submit(ask("bad"))
                 session.take(wait=True)
         assert run(provider, [ask("bad")])["bad"].outcome is Outcome.FAILED
@@ -245,7 +245,7 @@ def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path
     called: list[str] = []
     with ScriptedBatches(seconds=0.3) as server:
         always = batch_model(server.url, tmp_path)
-        with always.open(ignore) as session, interrupted(server):
+        with always.open(ignore, UNLIMITED) as session, interrupted(server):
             session.submit(ask("earlier"))
             session.submit(ask("never asked for again"))
             session.take(wait=True)
@@ -253,7 +253,7 @@ def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path
             server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep)
         )
         kept: list[Completion] = []
-        with provider.open(kept.extend) as session:
+        with provider.open(kept.extend, UNLIMITED) as session:
             session.submit(ask("now"))
             first = session.take(wait=True)
             session.submit(ask("earlier"))
@@ -269,7 +269,7 @@ def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path
 
 def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedBatches(seconds=60) as server, caplog.at_level(logging.WARNING):
-        with batch_model(server.url, tmp_path, poll_seconds=30).open(ignore) as session:
+        with batch_model(server.url, tmp_path, poll_seconds=30).open(ignore, UNLIMITED) as session:
             session.submit(ask("a secret document"))
             threading.Thread(target=interrupt_when_written, args=(tmp_path,)).start()
             with pytest.raises(KeyboardInterrupt):
@@ -284,7 +284,7 @@ def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogC
 def test_a_batch_can_be_ended(tmp_path: Path) -> None:
     with ScriptedBatches(seconds=1.0) as server:
         provider = batch_model(server.url, tmp_path)
-        with provider.open(ignore) as session, interrupted(server):
+        with provider.open(ignore, UNLIMITED) as session, interrupted(server):
             session.submit(ask("one"))
             session.take(wait=True)
         (found,) = BatchStore(state_of(tmp_path)).open_batches()
@@ -310,7 +310,7 @@ def test_a_batch_that_the_account_does_not_have(server: ScriptedBatches, tmp_pat
         digits = key_digits(request_key(provider.name, ask("one")))
         written = store.write(provider.name, server.url, [BatchEntry(digits, ask("one"), 1)], 0.0)
         store.write_id(written.nonce, "msgbatch_gone")
-    with provider.open(ignore) as session:
+    with provider.open(ignore, UNLIMITED) as session:
         session.submit(ask("one"))
         session.submit(ask("two"))
         two = session.take(wait=True)
@@ -377,7 +377,7 @@ def test_a_batch_that_is_not_made(server: ScriptedBatches, tmp_path: Path, statu
 
 
 def test_answers_under_way_can_be_taken_when_no_more_are_accepted(server: ScriptedBatches, tmp_path: Path) -> None:
-    with batch_model(server.url, tmp_path).open(ignore) as session:
+    with batch_model(server.url, tmp_path).open(ignore, UNLIMITED) as session:
         session.submit(ask("one"))
         first = session.take(wait=True)
         server.fail = failing(100, 402, "billing_error", "POST", "/batches")
@@ -405,7 +405,7 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
         run(elsewhere, [ask("somebody else's")])
         provider = batch_model(server.url, tmp_path / "here")
         kept: list[Completion] = []
-        with pytest.raises(ModelError), provider.open(kept.extend) as session:
+        with pytest.raises(ModelError), provider.open(kept.extend, UNLIMITED) as session:
             session.submit(ask("one"))
 
             def lose(event: str, number: int) -> None:
@@ -452,7 +452,7 @@ def test_two_creations_of_one_size_that_were_not_confirmed(server: ScriptedBatch
 def test_a_batch_of_another_live_session_is_waited_for(tmp_path: Path) -> None:
     with ScriptedBatches(seconds=0.4) as server:
         provider = batch_model(server.url, tmp_path, batch_requests=2)
-        with provider.open(ignore) as one, provider.open(ignore) as other:
+        with provider.open(ignore, UNLIMITED) as one, provider.open(ignore, UNLIMITED) as other:
             other.submit(ask("c"))  # has looked before the first session sends
             for text in ("a", "b"):
                 one.submit(ask(text))

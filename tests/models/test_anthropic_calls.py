@@ -12,7 +12,7 @@ import pytest
 from anthropic.types import MessageTokensCount
 from scripted import Reply, ScriptedServer
 from scripted_batches import error_body, message
-from scripted_provider import state_of
+from scripted_provider import UNLIMITED, state_of
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
@@ -365,7 +365,7 @@ def test_without_batches_a_session_is_one_of_single_calls(tmp_path: Path) -> Non
         return opened
 
     model = provider("http://127.0.0.1:9", tmp_path, open_calls=open_calls)
-    assert model.open(print) is opened
+    assert model.open(print, UNLIMITED) is opened
     assert keeps == [print]
     assert model.name == "anthropic:haiku@here"
     assert model.facts == FACTS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from llama import LlamaServer
-from scripted_provider import state_of
+from scripted_provider import UNLIMITED, state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
@@ -49,7 +49,7 @@ def provider(server: LlamaServer, folder: Path) -> AnthropicModel:
 
 def answered(model: AnthropicModel, requests: Sequence[Request]) -> list[Completion]:
     kept: list[Completion] = []
-    with model.open(kept.extend) as session:
+    with model.open(kept.extend, UNLIMITED) as session:
         found = list(answers(session, requests))
     assert sorted(answer.text for answer in found) == sorted(answer.text for answer in kept)
     return sorted(found, key=lambda answer: requests.index(answer.request))
@@ -121,7 +121,7 @@ def test_a_server_without_batches_says_so(llama_server: LlamaServer, tmp_path: P
         batches=settings,
         open_calls=lambda keep, budget: pytest.fail(f"single calls for {keep} and {budget}"),
     )
-    with model.open(lambda answers: pytest.fail(str(answers))) as session:
+    with model.open(lambda answers: pytest.fail(str(answers)), UNLIMITED) as session:
         session.submit(ask("one"))
         with pytest.raises(ModelError, match="404"):
             session.take(wait=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
+from scripted_provider import UNLIMITED
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
@@ -84,6 +85,7 @@ def session(
     return ConcurrentSession(
         lambda: caller,
         keep,
+        UNLIMITED,
         name="scripted:one",
         concurrency=concurrency,
         attempts=attempts,
@@ -694,7 +696,7 @@ def test_what_making_the_caller_raises_the_first_submit_raises() -> None:
     def make() -> ScriptedCaller:
         raise SettingsError("no key")
 
-    opened = ConcurrentSession(make, print, name="x", concurrency=1, attempts=1, timeout_seconds=1)
+    opened = ConcurrentSession(make, print, UNLIMITED, name="x", concurrency=1, attempts=1, timeout_seconds=1)
     with opened:
         for _ in range(2):
             with pytest.raises(SettingsError, match="no key"):
@@ -706,7 +708,7 @@ def test_a_session_without_requests_makes_no_caller() -> None:
     def make() -> ScriptedCaller:
         raise AssertionError("made")
 
-    with ConcurrentSession(make, print, name="x", concurrency=1, attempts=1, timeout_seconds=1) as opened:
+    with ConcurrentSession(make, print, UNLIMITED, name="x", concurrency=1, attempts=1, timeout_seconds=1) as opened:
         assert list(answers(opened, [])) == []
 
 

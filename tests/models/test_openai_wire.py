@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from llama import LlamaServer
+from scripted_provider import UNLIMITED
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
@@ -40,7 +41,7 @@ def model_of(server: LlamaServer, name: str = "", concurrency: int = 4, **facts:
 
 def answered(model: OpenAIModel, *requests: Request, keep: Keep = lambda _: None) -> list[Any]:
     """Completions in the order of their requests."""
-    with model.open(keep) as session:
+    with model.open(keep, UNLIMITED) as session:
         found = list(answers(session, requests))
     assert len(found) == len(requests)
     return sorted(found, key=lambda completion: requests.index(completion.request))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from forked import FORKED
-from scripted_provider import state_of
+from scripted_provider import UNLIMITED, state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
@@ -299,6 +299,7 @@ def dispatched(caller: CountingCaller, limit: RateLimit, count: int) -> float:
     with ConcurrentSession(
         lambda: caller,
         lambda _: None,
+        UNLIMITED,
         concurrency=8,
         attempts=2,
         timeout_seconds=5,

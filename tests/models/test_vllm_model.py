@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from scripted_provider import UNLIMITED
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Message, Request, Tag
@@ -19,7 +20,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     assert model.facts.context_tokens == 512
     with pytest.raises(ModelError, match=r"pip install 'rag-assets\[vllm\]'"):
         model.count_tokens([REQUEST])
-    with model.open(lambda _: None) as session:
+    with model.open(lambda _: None, UNLIMITED) as session:
         session.submit(REQUEST)
         with pytest.raises(ModelError, match=r"pip install 'rag-assets\[vllm\]'"):
             session.take(wait=True)

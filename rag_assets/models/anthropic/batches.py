@@ -32,7 +32,7 @@ from rag_assets.models.anthropic.open_batches import (
     key_digits,
 )
 from rag_assets.models.catalogue import upper_price_usd
-from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, ClaimedError, Keep
+from rag_assets.models.providers import CallBudget, CallError, ClaimedError, Keep
 
 if TYPE_CHECKING:
     from anthropic.types.messages import MessageBatchIndividualResponse
@@ -56,12 +56,7 @@ class BatchSession:
     """
 
     def __init__(
-        self,
-        batches: OpenBatches,
-        keep: Keep,
-        budget: CallBudget = UNLIMITED,
-        *,
-        open_calls: OpenCalls | None = None,
+        self, batches: OpenBatches, keep: Keep, budget: CallBudget, *, open_calls: OpenCalls | None = None
     ) -> None:
         self._open = batches
         self._name = batches.name

@@ -22,7 +22,7 @@ from rag_assets.models.anthropic.messages import (
 )
 from rag_assets.models.anthropic.open_batches import BatchSettings, OpenBatches
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, Keep
+from rag_assets.models.providers import CallBudget, CallError, CallProblem, Keep
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -108,7 +108,7 @@ class AnthropicModel:
         self._batches = batches
         self._open_calls = open_calls
 
-    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
         if self._batch == "never":
             return self._open_calls(keep, budget)
         batches = OpenBatches(self._client, self.name, self._model, self.facts, self._batches)

@@ -14,7 +14,7 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, Prices, known_facts
 from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error, chat_messages
-from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, CallError, CallProblem, Keep
+from rag_assets.models.providers import CallBudget, Caller, CallError, CallProblem, Keep
 from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OpenAIModel:
 
         return known_facts("openai", self._tokenizer.model, self._catalogue, self._context_tokens, served)
 
-    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
         model, prices = self._tokenizer.model, self.facts.prices
         return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget)
 
