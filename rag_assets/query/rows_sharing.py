@@ -34,7 +34,7 @@ from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
 from rag_assets.text.language import cut
 from rag_assets.text.plain import squeezed
-from rag_assets.text.scripts import HIRAGANA
+from rag_assets.text.scripts import HIRAGANA, KANJI
 
 _MOST_ROWS = 40
 _SHARED_CHARS = 120  # of what all rows have
@@ -80,6 +80,10 @@ _ENDS = re.compile("終了|終業|閉館|閉店|end|close|until")
 _CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
 _WHICH = re.compile(
     r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|お願い|ください|一覧|列挙|\b(?:which|what|list)\b|(?:は|って)[?？]?$"
+)
+_ADDRESSES = 0.8  # share of the cells of a column
+_PLACE_NAMED = re.compile(
+    rf"(?<![{KANJI}])(?P<place>[{KANJI}ヶケ]{{1,7}}?[都道府県市区町村])(?=[のにではがを、。?？]|内|$)"
 )
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
 _NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
@@ -150,6 +154,7 @@ def _select_rows(
     criteria += _limit_criteria(folded_text, table, {criterion.place for criterion in criteria})
     criteria += _at_time(folded_text, table, {criterion.place for criterion in criteria})
     criteria += _word_criteria(plain, table, {criterion.place for criterion in criteria})
+    criteria += _in_places(plain, table, {criterion.place for criterion in criteria})
     named_phrases = [name for criterion in criteria for name in _phrases(criterion)]
     understood_forms = [
         re.escape(name) + (f"(?:{_NOT_SO})" if criterion.is_not and not criterion.said else "")
@@ -405,6 +410,26 @@ def _word_criteria(plain: str, table: TableOfPage, other_places: set[int]) -> It
     if len(cells_by_place) == 1:
         (place, cells), *_ = cells_by_place.items()
         yield _Criterion(place, cells, said=match[0])
+
+
+def _in_places(plain: str, table: TableOfPage, other_places: set[int]) -> Iterator[_Criterion]:
+    """The only column of addresses in which nearly each names a ward, city, town or prefecture, with those in the one
+    that the question names.
+    """
+    for match in _PLACE_NAMED.finditer(plain):
+        name = re.escape(match["place"])
+        named, of_kind = (
+            re.compile(rf"(?:\D{{1,8}}[都道府県市郡])?{form}(?=\S)") for form in (name, rf"\D{{1,6}}{name[-1]}")
+        )
+        cells_by_place: dict[int, frozenset[str]] = {}
+        for place in set(range(len(table.keys))) - other_places:
+            cells = {row[place] for row in table.rows if row[place]}
+            if sum(bool(of_kind.match(cell)) for cell in cells) > _ADDRESSES * len(cells):
+                cells_by_place[place] = frozenset(filter(named.match, cells))
+        found = [(place, cells) for place, cells in cells_by_place.items() if cells]
+        if len(found) == 1:
+            yield _Criterion(*found[0], said=match["place"])
+            return
 
 
 def _terms(text: str) -> set[str]:

@@ -320,3 +320,26 @@ def test_all_of_a_long_table_are_told_by_their_sheet(tmp_path: Path, models_fold
     assert shown == expected[: len(shown)]
     for sentence, value in zip(answer.sentences[1:], shown, strict=True):
         assert all(value in answer.sources[each.number - 1].text for each in sentence.citations)
+
+
+_TANKS = [
+    ["1", "東第一配水池", "東灘区西岡本4丁目", "有"],
+    ["2", "篠原配水池", "灘区篠原中町5丁目", "有"],
+    ["3", "六甲山町貯水槽", "兵庫県神戸市灘区六甲山町", "無"],
+    ["4", "北野配水池", "中央区北野町1丁目", "有"],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("灘区の給水拠点の一覧", ["篠原配水池", "六甲山町貯水槽"]),
+        ("所在地が灘区の給水拠点はどれですか", ["篠原配水池", "六甲山町貯水槽"]),
+        ("灘区以外の給水拠点の一覧", None),
+        ("神戸市の給水拠点の一覧", None),  # of which nearly all are, but few say so
+        ("灘区役所の給水拠点の一覧", None),
+    ],
+)
+def test_rows_of_a_ward_are_told_by_where_their_addresses_begin(question: str, names: list[str] | None) -> None:
+    selection = shared(question, 0, _TANKS, ["No", "施設名", "所在地", "貯水"])
+    assert (None if selection is None else [dict(row)["施設名"] for row in selection.rows]) == names

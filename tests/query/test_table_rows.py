@@ -283,6 +283,17 @@ def test_some_rows_are_no_answer_to_a_question_for_their_number(
     assert are_sample(question, said) is is_sample
 
 
+def test_people_are_counted_in_a_table_with_a_column_of_their_names() -> None:
+    staff = [["甲", "営業部", "3"], ["乙", "営業部", "1"], ["丙", "総務部", "2"]]
+    for question in ("営業部は何人いますか", "部署が営業部の氏名は何名ですか"):
+        counted = selected(question, ["氏名", "部署", "等級"], staff)
+        assert counted is not None
+        assert counted.said == "2人 (部署: 営業部)"
+    assert selected("営業部は何人いますか", ["案件", "部署", "人数"], staff) is None
+    twice = selected("営業部は何人いますか", ["氏名", "部署", "等級"], [*staff, ["甲", "営業部", "4"]])
+    assert twice is None or not twice.said
+
+
 def test_the_column_that_is_meant_is_the_one_that_is_named() -> None:
     columns, rows = (
         ["文書番号", "作成者", "承認者"],

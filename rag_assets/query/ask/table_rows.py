@@ -46,6 +46,7 @@ _COUNT_ASKED = re.compile(
     r"|\bhow many\b"
 )
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
+_PERSON = re.compile(r"氏名|姓名|名前|[者員]名?$|\bname$")  # name of a column
 _NUMBERED_FIGURE = re.compile(  # as of `2010年`
     r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
 )
@@ -238,9 +239,11 @@ class RowsAsked:
 
     Attributes:
         text: The question, folded.
+        of_people: Whether it asks how many people, which it says as of things here.
     """
 
     text: str
+    of_people: bool = False
 
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
@@ -248,8 +251,8 @@ class RowsAsked:
         if len(question) > QUESTION_CHARS:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
-        text = fold_name(plain)
-        return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text)
+        text, of_people = _PEOPLE_ASKED.subn("何件です", fold_name(plain))
+        return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
@@ -260,6 +263,8 @@ class RowsAsked:
         it is, and they cannot be told.
         """
         text = self.text
+        if self.of_people and not any(map(_PERSON.search, table.keys)):
+            return None
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
         empty, text = _empty_asked(text, table)
@@ -269,7 +274,7 @@ class RowsAsked:
             cells = {cell for row in table.rows for cell in row if len(cell) >= _LEAST_NAME and cell.lower() in rest}
             if _NOT_CHECKED.search(self._without(cells, rest)):
                 return None
-        return RowsAsked(text).among(table, empty)
+        return replace(self, text=text).among(table, empty)
 
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
@@ -308,8 +313,12 @@ class RowsAsked:
                 table, rows, named_values, count_match
             ):
                 return None
-            place = [name for name in table.names if name][-1:]
-            return _selection(table, rows, None, number_said(len(rows), self.text, ", ".join(terms or place)))
+            people = [[row[place] for row in rows] for place, key in enumerate(table.keys) if _PERSON.search(key)]
+            if self.of_people and not any(len(set(names)) == len(rows) for names in people):
+                return None
+            selected_by = ", ".join(terms or [name for name in table.names if name][-1:])
+            unit = "人" if self.of_people else "件"
+            return _selection(table, rows, None, number_said(len(rows), self.text, selected_by, unit))
         return _selection(table, rows, None) if ("",) in named_values.values() else None
 
     def _named_values(self, table: TableOfPage) -> tuple[_Named, bool]:
@@ -540,9 +549,9 @@ def _has_amounts(table: TableOfPage) -> bool:
     )
 
 
-def number_said(count: int, question: str, selected_by: str) -> str:
+def number_said(count: int, question: str, selected_by: str, unit: str = "件") -> str:
     """How many rows there are, in the language of a question, and what they were selected by."""
-    return f"{count}{'件' if is_japanese(question) else ''} ({selected_by})"
+    return f"{count}{unit if is_japanese(question) else ''} ({selected_by})"
 
 
 def holds_word(text: str, word: str) -> bool:
