@@ -18,8 +18,11 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
+from rag_assets.enrich.facets.taxonomy import load_taxonomy, taxonomy_text
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.pipeline.steps import FACTS
+from rag_assets.pipeline.stored_settings import store_settings
 from rag_assets.store.files import sealed
 from rag_assets.store.lake import WHOLE
 
@@ -92,7 +95,7 @@ def test_a_folder_of_ones_own_model_or_taxonomy_holds_in_any_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tuned").mkdir()
-    (tmp_path / "own.toml").write_text("", "utf-8")
+    (tmp_path / "own.toml").write_text(taxonomy_text(load_taxonomy("papers")), "utf-8")
     built(
         tmp_path / "home",
         embedding={"provider": "sentence-transformers", "model": "tuned"},
@@ -199,6 +202,56 @@ def test_a_stored_value_out_of_range_is_named(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_bytes(sealed({"chunking": {"size_tokens": "many"}}))
     with pytest.raises(SettingsError, match=r"settings\.json.*chunking\.size_tokens"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "content", "told"),
+    [
+        ("RAG_GRAPH__MERGES_CSV", None, "graph.merges_csv: there is no file {path}; "),
+        ("RAG_GRAPH__MERGES_CSV", "a,b", "graph.merges_csv: {path}, line 1: expected "),
+        ("RAG_GRAPH__TYPES_TOML", None, "graph.types_toml: there is no file {path}; "),
+        ("RAG_ENRICHMENT__TAXONOMY", None, "enrichment.taxonomy: taxonomy '{path}': expected "),
+    ],
+)
+def test_a_file_is_read_before_its_setting_is_stored(
+    tmp_path: Path, variable: str, content: str | None, told: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_text(content, "utf-8")
+    status, output = command(tmp_path / "home", "index", str(tmp_path), **{variable: str(path)})
+    assert (status, told.format(path=path) in output) == (1, True)
+    assert f"`{variable}=" in output
+    assert not (tmp_path / "home/settings.json").exists()
+
+
+@pytest.mark.parametrize("name", ["merges_csv", "types_toml"])
+def test_a_stored_file_that_is_gone_is_named_and_taken_out_by_an_empty_variable(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, variable = tmp_path / "file", f"RAG_GRAPH__{name.upper()}"
+    home = built(tmp_path / "home", graph={"enabled": True})
+    store_settings(home.settings_path, opened(tmp_path / "home", graph={name: path}).settings)
+    with pytest.raises(SettingsError, match=f"graph.{name}: there is no file {path}; "):
+        FACTS[f"graph.{name}"](opened(tmp_path / "home"))
+    status, output = command(tmp_path / "home", "index", str(tmp_path))
+    assert (status, f"graph.{name}: there is no file {path}; " in output) == (1, True)
+    monkeypatch.setenv(variable, "")
+    opened(tmp_path / "home").store_settings()
+    monkeypatch.delenv(variable)
+    assert getattr(opened(tmp_path / "home").settings.graph, name) is None
+
+
+def test_an_empty_variable_does_not_override_the_file_of_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "rag_assets.toml"
+    monkeypatch.setenv("RAG_CONFIG", str(config))
+    monkeypatch.setenv("RAG_GRAPH__MERGES_CSV", "")
+    config.write_text("[graph]\nmerges_csv = 'merges.csv'", "utf-8")
+    assert load_settings().graph.merges_csv == Path("merges.csv")
+    config.write_text("[graph]\nmerges_csv = ''", "utf-8")
+    assert load_settings().graph.merges_csv is None
 
 
 def test_the_command_line_refuses_without_a_terminal(tmp_path: Path) -> None:

@@ -104,7 +104,12 @@ class Home:
             raise contradiction_error(contradictions)
 
     def store_settings(self) -> None:
-        """Store the settings in force as those that the knowledge base is built with."""
+        """Store the settings in force as those that the knowledge base is built with.
+
+        Raises:
+            SettingsError: A file that they name cannot be read; nothing is stored.
+        """
+        self.options.check_files()
         store_settings(self.settings_path, self.settings)
 
     def having(self, section: str, **values: object) -> "Home":

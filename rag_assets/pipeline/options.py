@@ -1,11 +1,14 @@
 """The options of each step, made from the settings; a step takes its own values and knows no settings."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from rag_assets.contracts.errors import SettingsError
 from rag_assets.pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from rag_assets.enrich.questions.tables import QuestionRules
     from rag_assets.enrich.summaries.tables import SummaryOptions
     from rag_assets.graph.communities.leiden import LeidenOptions
+    from rag_assets.graph.entities.resolution import Overrides
     from rag_assets.graph.entities.tables import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.mentions.dialogues import MentionOptions
@@ -32,6 +36,31 @@ class StepOptions:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+
+    def check_files(self) -> None:
+        """Read the files that settings name, before they are stored.
+
+        Raises:
+            SettingsError: One cannot be read; the message names the setting.
+        """
+        _ = self.taxonomy
+        if self._settings.graph.enabled:
+            _ = self.entity_types, self.merges
+
+    @contextmanager
+    def _reading(self, section: str, name: str) -> Iterator[None]:
+        """Name the setting in what is wrong with its file, and say how to take it out where it is stored."""
+        settings: BaseModel = getattr(self._settings, section)
+        value, default = getattr(settings, name), type(settings).model_fields[name].default
+        try:
+            yield
+        except SettingsError as error:
+            problem = f"there is no file {value}" if isinstance(error.__cause__, FileNotFoundError) else error
+            variable = f"RAG_{section}__{name}".upper()
+            raise SettingsError(
+                f"{section}.{name}: {problem}; correct it or take it out; "
+                f"`{variable}={default or ''} rag-assets index` takes out a stored one"
+            ) from error
 
     @property
     def parsing(self) -> "ParsingLimits":
@@ -77,14 +106,24 @@ class StepOptions:
         """The facets that documents are classified by; SettingsError where their file cannot be read."""
         from rag_assets.enrich.facets.taxonomy import load_taxonomy
 
-        return load_taxonomy(self._settings.enrichment.taxonomy)
+        with self._reading("enrichment", "taxonomy"):
+            return load_taxonomy(self._settings.enrichment.taxonomy)
 
     @cached_property
     def entity_types(self) -> "EntityTypes":
         """Types of entities; SettingsError where their file cannot be read."""
         from rag_assets.graph.entity_types import load_types
 
-        return load_types(self._settings.graph.types_toml)
+        with self._reading("graph", "types_toml"):
+            return load_types(self._settings.graph.types_toml)
+
+    @property
+    def merges(self) -> "Overrides":
+        """Which names a person says are one; SettingsError where their file cannot be read."""
+        from rag_assets.graph.entities.resolution import read_overrides
+
+        with self._reading("graph", "merges_csv"):
+            return read_overrides(self._settings.graph.merges_csv)
 
     @property
     def knowledge(self) -> "KnowledgeOptions":

@@ -46,6 +46,7 @@ _UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(kind for kind in DocumentFormat if 
 _TOKEN_CHARS = 16
 _PREFIX, _SEPARATOR = "RAG_", "__"
 _LIKENESS = 0.75  # of two names without the prefix, by `difflib`, from which on one is taken for the other misspelt
+_GRAPH_FILES = ("types_toml", "merges_csv")  # stored with the knowledge base; by default there is none
 _log = logging.getLogger(__name__)
 
 
@@ -303,6 +304,11 @@ class GraphSettings(_Section):
     seed: int = Field(0, ge=0, description="Of the order in which communities are looked for.")
     report_context_tokens: int = Field(8000, ge=500, description="Tokens that a community report is written from.")
     report_tokens: int = Field(1500, ge=100, description="Tokens of a community report at most.")
+
+    @field_validator(*_GRAPH_FILES, mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        return None if value == "" else value
 
     @model_validator(mode="after")
     def _overlap_is_shorter(self) -> Self:
@@ -600,7 +606,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then environment, then the TOML file."""
+        """Arguments, then environment, then the TOML file; an empty variable states that a file is not used."""
         del dotenv_settings, file_secret_settings
         path = _config_file()
         file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
@@ -617,7 +623,17 @@ class Settings(BaseSettings):
         for variable, (section, name) in _SHORT_NAMES.items():
             if value := os.environ.get(variable):
                 short_names.setdefault(section, {})[name] = value
-        return init_settings, InitSettingsSource(settings_cls, short_names), env_settings, file_settings
+        empty_variables = {variable.upper() for variable, value in os.environ.items() if not value}
+        no_files = {
+            name: None for name in _GRAPH_FILES if f"{_PREFIX}GRAPH{_SEPARATOR}{name.upper()}" in empty_variables
+        }
+        return (
+            init_settings,
+            InitSettingsSource(settings_cls, short_names),
+            env_settings,
+            file_settings,
+            InitSettingsSource(settings_cls, {"graph": no_files} if no_files else {}),
+        )
 
 
 def _config_file() -> Path:

@@ -426,11 +426,10 @@ def _wanted_entities(home: "Home", shard: str) -> Keys:
 
 
 def _decisions(home: "Home") -> str:
-    from rag_assets.graph.entities.resolution import read_overrides
-
-    path = home.settings.graph.merges_csv
-    overrides = read_overrides(path)
-    return digest(tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart))) if path else ""
+    if home.settings.graph.merges_csv is None:
+        return ""
+    overrides = home.options.merges
+    return digest(tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
 
 
 def _readers(home: "Home") -> str:
