@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_assets.contracts.errors import QueryError
+
 VECTOR_MODE = "vector"
 FULLTEXT_MODE = "fulltext"
 HYBRID_MODE = "hybrid"
@@ -181,3 +183,27 @@ BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
 BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}
 
 RRF_K = 60.0  # of reciprocal rank fusion, as in its paper (`rag_assets.query.search.fusion`): levels the first ranks
+
+
+def check_mode(mode: str) -> None:
+    """Find out whether there is such a mode.
+
+    Raises:
+        QueryError: There is not, or it fuses what cannot be fused.
+    """
+    first, plus, after = mode.partition("+")
+    names = (after if plus else first).split(",")
+    preparing_modes = {**PREPARING_MODES, **BASELINE_PREPARING}
+    known_retrievers = {*RETRIEVERS, *BASELINE_RETRIEVERS}
+    if plus and (first not in preparing_modes or not set(names) <= known_retrievers):
+        before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
+        raise QueryError(
+            f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
+            "or several with commas between, after it"
+        )
+    if not set(names) <= {*MODES, *known_retrievers, *preparing_modes}:
+        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
+    if len(names) > 1 and AUTO_MODE in names:
+        raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
+    if len(set(names)) < len(names):
+        raise QueryError(f"mode {mode!r} names a mode twice: only different modes are fused")

@@ -14,6 +14,7 @@ from rag_assets.contracts.modes import (
     BASELINE_RETRIEVERS,
     GRAPH_MODES,
     MODES,
+    check_mode,
 )
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.text.plain import counted
@@ -184,8 +185,6 @@ def measure(home: "Home", progress: "Progress") -> str:
 
 
 def _check_mode(mode: str) -> None:
-    from rag_assets.query.search.modes import check_mode
-
     try:
         check_mode(mode)
     except QueryError as error:

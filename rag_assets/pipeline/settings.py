@@ -36,10 +36,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.errors import QueryError, SettingsError
 from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Reader
 from rag_assets.contracts.generation import CALL_SECONDS
-from rag_assets.contracts.modes import RRF_K
+from rag_assets.contracts.modes import RRF_K, check_mode
+from rag_assets.pipeline.cron import check_cron
 
 _UNSTRUCTURED_FORMATS = f"^({'|'.join(sorted(kind for kind in DocumentFormat if Reader.UNSTRUCTURED in kind.reader))})$"
 
@@ -317,11 +318,22 @@ class GraphSettings(_Section):
         return self
 
 
+def _mode(name: str) -> str:
+    try:
+        check_mode(name)
+    except QueryError as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
+_Mode = Annotated[str, AfterValidator(_mode)]
+
+
 class SearchSettings(_Section):
     """Defaults of a search."""
 
-    mode: str = Field("auto", description="Mode of a search where none is named.")
-    ask_mode: str = Field("auto", description="Mode of a question where none is named.")
+    mode: _Mode = Field("auto", description="Mode of a search where none is named.")
+    ask_mode: _Mode = Field("auto", description="Mode of a question where none is named.")
     k: int = Field(10, ge=1, le=1000, description="Results where no number is given.")
     answer_context_tokens: int = Field(
         6000, ge=500, description="Tokens of passages that one call of a language model reads to answer a question."
@@ -510,11 +522,19 @@ class RewriterTrainingSettings(_Section):
     threads: int = Field(0, ge=0, le=256, description="Threads of torch; 0 leaves it to torch.")
 
 
+def _cron(expression: str) -> str:
+    check_cron(expression)
+    return expression
+
+
+_Cron = Annotated[str, AfterValidator(_cron)]
+
+
 class OperationSettings(_Section):
     """How the Dagster side runs."""
 
-    schedule_cron: str = Field("0 * * * *", description="When the schedule looks for changed files.")
-    full_check_cron: str = Field(
+    schedule_cron: _Cron = Field("0 * * * *", description="When the schedule looks for changed files.")
+    full_check_cron: _Cron = Field(
         "0 3 * * 0", description="When the schedule compares the bytes of every file with what is stored."
     )
     sensor_seconds: int = Field(60, ge=10, description="Seconds between two looks of the sensor.")

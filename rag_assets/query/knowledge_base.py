@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE
+from rag_assets.contracts.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, check_mode
 from rag_assets.contracts.ports import AnswerScorer, Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
@@ -34,7 +34,7 @@ from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.hyde import HydeOptions
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.knowledge import Knowledge
-from rag_assets.query.search.modes import Modes, SearchParameters, check_mode
+from rag_assets.query.search.modes import Modes, SearchParameters
 from rag_assets.query.search.passage_graph import PassageGraphs
 from rag_assets.query.search.passages import CANDIDATES
 from rag_assets.query.search.ranking_weights import Ranking

@@ -346,6 +346,23 @@ def test_a_variable_that_only_looks_like_a_setting_is_named_once(
     load_settings()
 
 
+@pytest.mark.parametrize(
+    ("variable", "setting", "value", "told"),
+    [
+        ("RAG_OPERATION__SCHEDULE_CRON", "operation.schedule_cron", "every", "expected the fields minute, "),
+        ("RAG_OPERATION__FULL_CHECK_CRON", "operation.full_check_cron", "0 24 * * *", "'24' is no hour"),
+        ("RAG_SEARCH__MODE", "search.mode", "foo", "unknown mode 'foo', expected one of auto, "),
+        ("RAG_SEARCH__ASK_MODE", "search.ask_mode", "auto,vector", "auto chooses a mode by itself"),
+    ],
+)
+def test_schedules_and_modes_are_checked_when_settings_are_read(
+    monkeypatch: pytest.MonkeyPatch, variable: str, setting: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match=f"^settings: {variable}: {setting}: .*{told}"):
+        load_settings()
+
+
 def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "many")
     with pytest.raises(SettingsError, match="^settings: RAG_CHUNKING__SIZE_TOKENS: chunking.size_tokens: Input should"):

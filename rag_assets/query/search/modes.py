@@ -7,21 +7,16 @@ What stays out: the names (`rag_assets.contracts.modes`), the modes themselves, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import (
     AUGMENT_MODE,
-    AUTO_MODE,
     BASELINE_PREPARING,
-    BASELINE_RETRIEVERS,
     FULLTEXT_MODE,
     GRAPH_GLOBAL_MODE,
     GRAPH_LOCAL_MODE,
     HYBRID_MODE,
     META_KNOWLEDGE_MODE,
-    MODES,
     PREPARING_MODES,
     QUESTIONS_MODE,
-    RETRIEVERS,
     REWRITE_MODE,
     SUMMARY_MODE,
     SUMMARY_TEXT_MODE,
@@ -88,29 +83,6 @@ class SearchParameters:
         """The mode that finds passages; several with commas between them where they are fused."""
         first, _, second = self.mode.partition("+")
         return second or _PREPARING.get(first, first)
-
-
-def check_mode(mode: str) -> None:
-    """Find out whether there is such a mode.
-
-    Raises:
-        QueryError: There is not, or it fuses what cannot be fused.
-    """
-    first, plus, after = mode.partition("+")
-    names = (after if plus else first).split(",")
-    known_retrievers = {*RETRIEVERS, *BASELINE_RETRIEVERS}
-    if plus and (first not in _PREPARING or not set(names) <= known_retrievers):
-        before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
-        raise QueryError(
-            f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
-            "or several with commas between, after it"
-        )
-    if not set(names) <= {*MODES, *known_retrievers, *_PREPARING}:
-        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
-    if len(names) > 1 and AUTO_MODE in names:
-        raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
-    if len(set(names)) < len(names):
-        raise QueryError(f"mode {mode!r} names a mode twice: only different modes are fused")
 
 
 @dataclass(frozen=True)
