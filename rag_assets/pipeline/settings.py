@@ -694,11 +694,17 @@ def _check_variables() -> None:
     known_names = sorted([*_variables(Settings), *_SHORT_NAMES, f"{_PREFIX}CONFIG"])
     sections = tuple(f"{name.rpartition(_SEPARATOR)[0]}{_SEPARATOR}" for name in known_names if _SEPARATOR in name)
     plain = {re.sub("_+", "_", name): name for name in known_names}
+    section_names = {section.removesuffix(_SEPARATOR) for section in sections}
     names = [name.removeprefix(_PREFIX) for name in known_names]
     single_names = [name for name in names if _SEPARATOR not in name]
+    top_names = [name for name in single_names if f"{_PREFIX}{name}" not in section_names]
     for variable in sorted(os.environ):
-        name = variable.upper()
-        if not name.startswith(_PREFIX) or name in known_names or name.startswith(sections) or not os.environ[variable]:
+        name, value = variable.upper(), os.environ[variable]
+        if name in section_names and value and not value.lstrip().startswith("{"):  # a section takes JSON only
+            like = get_close_matches(name.removeprefix(_PREFIX), top_names, 1, _LIKENESS)
+            suggestion = f"{_PREFIX}{like[0]}" if like else f"{name}{_SEPARATOR}…"
+            raise ValueError(f"{variable}: no such setting; did you mean {suggestion}?")
+        if not name.startswith(_PREFIX) or name in known_names or name.startswith(sections) or not value:
             continue
         is_parted, same_name = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
         like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else single_names, 1, _LIKENESS)

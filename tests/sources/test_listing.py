@@ -308,6 +308,9 @@ def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> Non
         ("RAG_SERCH__K", "RAG_SERCH__K: no such setting; did you mean RAG_SEARCH__K?"),
         ("rag_serch__k", "rag_serch__k: no such setting; did you mean RAG_SEARCH__K?"),
         ("RAG_SEARCH_K", "RAG_SEARCH_K: no such setting; did you mean RAG_SEARCH__K?"),
+        ("RAG_SOURCE", "RAG_SOURCE: no such setting; did you mean RAG_SOURCES?"),
+        ("RAG_SEARCH", "RAG_SEARCH: no such setting; did you mean RAG_SEARCH__…?"),
+        ("RAG_EVALUATION__JUDGE", "did you mean RAG_EVALUATION__JUDGE__…?"),
         ("RAG_LANGUAGEMODEL__MODEL", "did you mean RAG_LANGUAGE_MODEL__MODEL?"),
         ("RAG_SEARCH__KK", "RAG_SEARCH__KK: search.kk: Extra inputs are not permitted; expected one of .*, k, "),
     ],
@@ -361,6 +364,11 @@ def test_schedules_and_modes_are_checked_when_settings_are_read(
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match=f"^settings: {variable}: {setting}: .*{told}"):
         load_settings()
+
+
+def test_a_section_may_be_a_json_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_SEARCH", ' {"k": 3}')
+    assert load_settings().search.k == 3
 
 
 def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
