@@ -709,11 +709,20 @@ def _check_variables() -> None:
         is_parted, same_name = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
         like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else single_names, 1, _LIKENESS)
         suggestion = same_name or "".join(f"{_PREFIX}{match}" for match in like)
-        if same_name or (suggestion and is_parted):
+        if same_name or (suggestion and (is_parted or _is_one_slip(name, suggestion))):
             raise ValueError(f"{variable}: no such setting; did you mean {suggestion}?")
         if suggestion or is_parted:
             section = f"{name.partition(_SEPARATOR)[0]}{_SEPARATOR}"
             _warn_of_variable(variable, suggestion or "".join(get_close_matches(section, sections, 1, _LIKENESS)))
+
+
+def _is_one_slip(name: str, meant: str) -> bool:
+    """Whether one letter is too many, missing or wrong, or two are exchanged."""
+    pairs = enumerate(zip(name, meant, strict=False))
+    start = next((at for at, (letter, other) in pairs if letter != other), min(len(name), len(meant)))
+    written, wanted = name[start:], meant[start:]
+    exchanged = f"{written[1:2]}{written[:1]}{written[2:]}"
+    return wanted in {written[1:], exchanged} or wanted[1:] in {written, written[1:]}
 
 
 @cache

@@ -308,6 +308,11 @@ def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> Non
         ("RAG_SERCH__K", "RAG_SERCH__K: no such setting; did you mean RAG_SEARCH__K?"),
         ("rag_serch__k", "rag_serch__k: no such setting; did you mean RAG_SEARCH__K?"),
         ("RAG_SEARCH_K", "RAG_SEARCH_K: no such setting; did you mean RAG_SEARCH__K?"),
+        ("RAG_HOM", "RAG_HOM: no such setting; did you mean RAG_HOME?"),
+        ("RAG_HOMES", "did you mean RAG_HOME?"),
+        ("RAG_HOEM", "did you mean RAG_HOME?"),
+        ("RAG_NOME", "did you mean RAG_HOME?"),
+        ("RAG_BUDGETS_USD", "did you mean RAG_BUDGET_USD?"),
         ("RAG_SOURCE", "RAG_SOURCE: no such setting; did you mean RAG_SOURCES?"),
         ("RAG_SEARCH", "RAG_SEARCH: no such setting; did you mean RAG_SEARCH__…?"),
         ("RAG_EVALUATION__JUDGE", "did you mean RAG_EVALUATION__JUDGE__…?"),
@@ -328,7 +333,7 @@ def test_a_variable_that_is_a_setting_misspelt_is_refused(
     [
         ("RAG_DB__HOST", ["RAG_DB__HOST is no setting and is ignored"]),
         ("RAG_SERCH__COLOUR", ["RAG_SERCH__COLOUR is no setting and is ignored; did you mean RAG_SEARCH__…?"]),
-        ("RAG_HOEM", ["RAG_HOEM is no setting and is ignored; did you mean RAG_HOME?"]),
+        ("RAG_API_KEY", ["RAG_API_KEY is no setting and is ignored; did you mean RAG_API_TOKEN?"]),
         ("RAG_TEST_MODELS", []),
         ("RAG_SERVICE_HOST", []),  # as Kubernetes names a service `rag` to its pods
         ("RAG_PORT_8080_TCP", []),
