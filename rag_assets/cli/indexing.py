@@ -31,7 +31,9 @@ _KEPT = "finished steps and model answers are kept; the next `rag-assets index` 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option("--forget", metavar="NAME", multiple=True, help="Take out a source named earlier, with its documents.")
-@click.option("--force", metavar="GLOB", multiple=True, help="Compute documents anew, as in 'specs/**/*.xlsx'.")
+@click.option(
+    "--force", metavar="GLOB", multiple=True, help="Compute documents anew, as in 'specs/**/*.xlsx'; '*' for all."
+)
 @click.option("--allow-empty", is_flag=True, help="Believe a source that suddenly holds no file.")
 @click.option("--full-check", is_flag=True, help="Compare the bytes of every file, whatever size and times say.")
 @click.option("--accept-settings", is_flag=True, help="Compute anew what was built with other settings.")

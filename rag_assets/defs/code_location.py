@@ -15,7 +15,7 @@ from rag_assets.pipeline.steps import FORCED, STEPS, graph_in_use
 _STEP = dg.Enum("Step", [dg.EnumValue(name) for name in FORCED])
 # plain strings: those of `dg.Config` may also name a variable of the environment, whose value a message would show
 _REINDEX_CONFIG = {
-    "documents": dg.Field([str], description="Document ids or globs, as in `specs/**/*.xlsx`."),
+    "documents": dg.Field([str], description="Document ids or globs, as in `specs/**/*.xlsx`; `*` for all."),
     "steps": dg.Field(
         [_STEP],
         default_value=list(FORCED),

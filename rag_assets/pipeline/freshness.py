@@ -106,7 +106,7 @@ def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None
 
 def force_documents(lake: Lake, globs: Sequence[str], steps: Sequence[str]) -> Forced:
     """Forget what stored documents were computed from, by ids or globs and by steps (`FORCED`), so that the next run
-    computes them anew.
+    computes them anew. `*` alone stands for all documents; within a glob it crosses no folder, as in `source.include`.
 
     Raises:
         SettingsError: A step is unknown, or a glob matches no stored document.
@@ -116,9 +116,9 @@ def force_documents(lake: Lake, globs: Sequence[str], steps: Sequence[str]) -> F
     document_ids: list[str] = lake.read(DOCUMENTS, columns=["document_id"])["document_id"].to_pylist()
     chosen_ids: set[str] = set()
     for glob in globs:
-        glob_ids = {name for name in document_ids if name == glob or matches(name, [glob])}
+        glob_ids = {name for name in document_ids if glob in {name, "*"} or matches(name, [glob])}
         if not glob_ids:
-            raise SettingsError(f"no stored document matches {glob!r}")
+            raise SettingsError(f"no stored document matches {glob!r}; `**/` crosses folders, `*` does not")
         chosen_ids |= glob_ids
     shards = sorted({shard_of(name) for name in chosen_ids})
     for shard in shards:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.pipeline import freshness
-from rag_assets.pipeline.freshness import changes_to_index, stale_steps, step_facts
+from rag_assets.pipeline.freshness import changes_to_index, force_documents, stale_steps, step_facts
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.steps import STEPS, Keys
@@ -89,3 +90,12 @@ def test_what_changed_code_makes_stale_is_made_anew(graph_home: Home, monkeypatc
         [stale] = [each for each in stale_steps(graph_home) if each.step == step.name]
         assert stale.reason == "code changed"
         assert changes_to_index(graph_home, graph_home.listing(), [stale]).unfinished_shards, step.name
+
+
+def test_a_star_alone_forces_all_documents(sample_home: Path) -> None:
+    lake = Home(load_settings(home=sample_home)).lake
+    document_ids = force_documents(lake, ["**"], []).documents
+    assert len(document_ids) > 1
+    assert force_documents(lake, ["*"], []).documents == document_ids
+    with pytest.raises(SettingsError, match=r"no stored document matches '\*\.\*'; `\*\*/` crosses folders"):
+        force_documents(lake, ["*.*"], [])
