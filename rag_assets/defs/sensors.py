@@ -136,7 +136,7 @@ def _request(changes: Changes, stale: Sequence[Stale], run_key: str | None) -> d
 
 
 def _nothing(changes: Changes) -> str:
-    return f"nothing changed in {changes.unchanged} documents"
+    return f"nothing changed in {changes.unchanged + len(changes.failed)} documents"
 
 
 def _require_sources(changes: Changes) -> None:

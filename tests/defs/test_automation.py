@@ -74,11 +74,12 @@ def test_a_run_says_what_is_stale_and_why(home: Home, resource: HomeResource, mo
 
 def test_nothing_changed_is_skipped(home: Home, resource: HomeResource) -> None:
     (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
+    (Path(home.settings.sources[0]) / "broken.pdf").write_bytes(b"%PDF-1.7 broken")
     run_index(home)
     with dg.instance_for_test() as instance:
         result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
         assert isinstance(result, dg.SensorResult)
-        assert "nothing changed in 1 documents" in str(result.skip_reason)
+        assert "nothing changed in 2 documents" in str(result.skip_reason)
         assert result.cursor == "{}"
         planned = build_schedule("0 * * * *")(
             dg.build_schedule_context(instance=instance, resources={"home": resource})
