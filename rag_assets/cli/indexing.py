@@ -408,7 +408,10 @@ def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, obj
 
 
 def _print_failures(failed_rows: list[dict[str, object]], lost_rows: list[dict[str, object]]) -> None:
-    lines = [f"not indexed: {row['document_id']}: {row['cause']}: {row['message']}" for row in failed_rows]
+    lines = []
+    for row in failed_rows:
+        cause, message = str(row["cause"]), str(row["message"])
+        lines.append(f"not indexed: {row['document_id']}: {message if cause in message else f'{cause}: {message}'}")
     _print_lines(lines, "more; see the table parse_failures")
     _print_lines([f"{row['document_id']}: {row['message']}" for row in lost_rows], "more that can no longer be read")
 

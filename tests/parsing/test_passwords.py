@@ -5,8 +5,10 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from golden import CORPUS, DATA, LIMITS, needs_corpus
 
+from rag_assets.cli import main
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
@@ -138,3 +140,21 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     assert parse("wrong") == (1, {locked: "failed", plain: "parsed"}), "nothing tells what was tried"
     assert parse("wrong", "foo") == (1, {locked: "parsed", plain: "parsed"})
     assert parse("wrong", "foo") == (0, {locked: "parsed", plain: "parsed"})
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (PDF, "not indexed: files/password.pdf: the PDF is encrypted: a password is needed"),
+        (WORKBOOK, "not indexed: files/password.xlsx: xlsx: encrypted: a password is needed"),
+    ],
+)
+def test_the_cause_is_printed_once(tmp_path: Path, path: Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    shutil.copy(path, files)
+    monkeypatch.setenv("RAG_SOURCES", str(files))
+    home = Home(load_settings(home=tmp_path / "home"))
+    listing = home.listing()
+    update_documents(home.lake, listing, sorted(map(shard_of, listing.files)), LIMITS, 1, lambda *_: None)
+    assert told in CliRunner().invoke(main, ["--home", str(home.path), "status"]).stdout
