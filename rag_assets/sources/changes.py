@@ -84,22 +84,37 @@ class Changes:
 def read_sources(configured: Iterable[str], registered: Path) -> tuple[Source, ...]:
     """The sources named in the settings and those registered in the home, by name.
 
+    A folder of the settings without a name of its own is the registered source of that folder.
+
     Args:
         configured: Sources as written in the settings.
         registered: File of the registered sources; may be missing.
 
     Raises:
-        SettingsError: Two sources have one name but not one location.
+        SettingsError: Two sources have one name but not one location, or one of the settings gives the folder of a
+            registered one another name.
     """
+    known_sources = [Source(name, at) for name, at in _read_registry(registered).items() if at is not None]
+    known_places = {source.place: source.name for source in known_sources}
     sources = _by_name(map(parse_source, configured))
-    for name, location in _read_registry(registered).items():
-        if location is None:
+    for source in [*sources.values()]:
+        known_name = known_places.get(source.place, source.name)
+        if known_name == source.name:
             continue
-        entry = sources.setdefault(name, Source(name, location))
-        if entry.location != location:
+        if source.is_named:
             raise SettingsError(
-                f"two sources are named {name!r}: {entry.location} in the settings, {location} registered earlier; "
-                f"rename the first: NAME={entry.location}, or drop the second: `rag-assets index --forget {name}`"
+                f"source {source.name} of the settings is source {known_name} already: the files of {source.location} "
+                "would be indexed twice; take it out of the settings, or drop the other: "
+                f"`rag-assets index --forget {known_name}`"
+            )
+        del sources[source.name]
+    for source in known_sources:
+        entry = sources.setdefault(source.name, source)
+        if entry.location != source.location:
+            raise SettingsError(
+                f"two sources are named {source.name!r}: {entry.location} in the settings, {source.location} "
+                f"registered earlier; rename the first: NAME={entry.location}, or drop the second: "
+                f"`rag-assets index --forget {source.name}`"
             )
     return tuple(sources[name] for name in sorted(sources))
 

@@ -155,6 +155,20 @@ def test_a_source_within_another_is_refused_and_a_known_one_is_named(tmp_path: P
     assert len(overlaps([Source("x", str(outer)), Source("y", str(outer))])) == 1
 
 
+def test_a_folder_of_the_settings_is_the_registered_source_of_that_folder(tmp_path: Path) -> None:
+    registry, files = tmp_path / "sources.json", folder(tmp_path / "files")
+    (tmp_path / "link").symlink_to(files)
+    update_sources(registry, [Source("docs", str(files))], [], [], [])
+    for text in (str(files), str(tmp_path / "link"), f"docs={files}"):
+        assert read_sources([text], registry) == (Source("docs", str(files)),)
+    with pytest.raises(
+        SettingsError, match="source x of the settings is source docs already: .* indexed twice; .*--forget docs"
+    ):
+        read_sources([f"x={files}"], registry)
+    update_sources(registry, [], ["docs"], [str(files)], ["docs"])
+    assert read_sources([str(files)], registry) == (Source("files", str(files)),)
+
+
 def test_a_registered_source_that_the_settings_name_otherwise_can_be_dropped(tmp_path: Path) -> None:
     registry = tmp_path / "sources.json"
     update_sources(registry, [Source("ok", "/old")], [], [], [])
