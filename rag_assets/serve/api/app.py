@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 API = "/api/v1"
 _WEB_FOLDER = Path(__file__).parents[1] / "web"
 _VIEWS = (  # addresses under which the web page shows documents, pages and communities
-    *("/", "/compare", "/documents", "/documents/{rest:path}", "/communities", "/communities/{rest:path}"),
-    *("/pages/{rest:path}", "/evaluation", "/evaluation/{rest:path}"),
+    *("/", "/compare", "/documents", "/documents/{rest:id}", "/communities", "/communities/{rest:path}"),
+    *("/pages/{rest:id}", "/evaluation", "/evaluation/{rest:path}"),
 )
 # after an update no part of the old page may meet a part of the new one
 _ASK_AGAIN: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-cache"})

@@ -80,13 +80,13 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         )
 
     @router.get(
-        "/documents/{document_id:path}", response_model=DocumentContents, tags=["documents"], summary="A document"
+        "/documents/{document_id:id}", response_model=DocumentContents, tags=["documents"], summary="A document"
     )
     async def document(document_id: DocumentId) -> Response:
         return await read(service, DocumentContents, lambda contents: contents.document(document_id), _NO_DOCUMENT)
 
     @router.get(
-        "/pages/{document_id:path}/{page_number}/image",
+        "/pages/{document_id:id}/{page_number}/image",
         response_class=Response,
         responses={200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}}},
         tags=["documents"],
@@ -112,7 +112,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         return await service.drawing.run(action)
 
     @router.get(
-        "/pages/{document_id:path}/{page_number}", response_model=PageContents, tags=["documents"], summary="A page"
+        "/pages/{document_id:id}/{page_number}", response_model=PageContents, tags=["documents"], summary="A page"
     )
     async def page(
         document_id: DocumentId,

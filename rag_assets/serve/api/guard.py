@@ -26,6 +26,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _METHODS = _WITH_BODY | {"GET", "HEAD", "OPTIONS"}
 _BODY_SECONDS = 30.0
+_OF_DOCUMENT = re.compile(r"(/api/v1)?/(documents|pages)/[^\0]+")  # files may have any other character in their names
 _SECURITY = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -95,7 +96,7 @@ class Guard:
     def _check(self, scope: Scope, headers: Headers) -> None:
         if not is_own_name(headers.get("host", ""), self._options.hosts, loopback=self._options.loopback):
             raise Problem(403, "the server is not called by this name; see the setting serve.hosts")
-        if not is_plain_path(scope["path"]):
+        if not (is_plain_path(scope["path"]) or _OF_DOCUMENT.fullmatch(scope["path"])):
             raise Problem(400, "the path holds control characters")
         scope["state"]["known"] = self._token is None or self._shows(headers, self._token)
         if not is_protected(scope["path"]):

@@ -10,6 +10,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from pydantic_core import PydanticSerializationError
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from rag_assets.query.cancellation import Cancellation
@@ -22,6 +23,15 @@ from rag_assets.serve.service import Service
 
 _T = TypeVar("_T")
 LOOK_SECONDS = 0.5  # between two looks at whether the caller still waits
+
+
+class _DocumentIds(PathConvertor):
+    """Also of files with a line break in their name."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("id", _DocumentIds())
 
 
 async def read(service: Service, kind: Any, find: Callable[[Contents], object | None], missing: str = "") -> Response:

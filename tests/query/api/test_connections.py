@@ -140,7 +140,13 @@ def test_a_long_head_whose_end_comes_later_is_refused(guarded: RunningServer, an
         assert client.recv(1 << 16).startswith(b"HTTP/1.1 431")
 
 
-@pytest.mark.parametrize("path", ["/mcp%0a", "/metrics%0A", "/api/v1/documents%0a", "/%00", "/mcp%7f"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/mcp%0a", "/metrics%0A", "/api/v1/documents%0a", "/%00", "/mcp%7f"),
+        *("/api/v1/documents/a%00", "/pages/a%00/1", "/api/v1/entities/a%0a", "/%0a/api/v1/documents/a", "/mcp/%0a"),
+    ],
+)
 def test_paths_that_routes_read_otherwise_than_the_guard_are_refused(guarded: RunningServer, path: str) -> None:
     for method in ("GET", "POST"):
         assert httpx.request(method, f"{guarded.url}{path}", json={}).status_code == 400

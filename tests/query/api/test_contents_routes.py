@@ -10,7 +10,9 @@ import httpx
 import numpy as np
 import pytest
 from api_server import MakeClient, RunningServer
+from click.testing import CliRunner
 
+from rag_assets.cli import main
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.models.accounts.ledger import Entry
 from rag_assets.pipeline.home import Home
@@ -68,6 +70,24 @@ def test_a_document_is_told_with_its_pages(api: httpx.Client, encoded: str) -> N
     assert document["summary"]
     assert document["chunk_count"] > 5
     assert "uri" not in str(document)
+
+
+def test_a_document_with_a_line_break_in_its_name_is_told(
+    tmp_path: Path, models_folder: Path, make_client: MakeClient
+) -> None:
+    files, home = tmp_path / "files", tmp_path / "home"
+    for folder in (files, home):
+        folder.mkdir()
+    (home / "models").symlink_to(models_folder)
+    (files / "a\nb.md").write_text("text", "utf-8")
+    assert CliRunner().invoke(main, ["--home", str(home), "index", str(files)]).exit_code == 0
+    client = make_client(Home(load_settings(home=home)))
+    assert client.get("/api/v1/documents/files/a%0Ab.md").json()["entry"]["document_id"] == "files/a\nb.md"
+    assert "text" in client.get("/api/v1/pages/files/a%0Ab.md/1").text
+    assert client.get("/api/v1/pages/files/a%0Ab.md/1/image").json()["detail"].startswith("there is no picture")
+    assert client.get("/api/v1/documents/files/a%0A.md").json()["detail"] == "there is no such document"
+    for view in ("/documents/files/a%0Ab.md", "/pages/files/a%0Ab.md"):
+        assert client.get(view).headers["content-type"].startswith("text/html")
 
 
 def test_a_sheet_is_told_with_merged_cells_and_passages(api: httpx.Client) -> None:

@@ -145,7 +145,7 @@ def test_the_log_tells_of_requests_and_not_of_their_text(api: httpx.Client, serv
         lines = [line for line in server.log_lines() if line.get("request_id") == "told-by-a-test"]
     assert [(line["route"], line["status"]) for line in lines] == [
         ("/api/v1/search", 200),
-        ("/api/v1/documents/{document_id:path}", 404),
+        ("/api/v1/documents/{document_id:id}", 404),
         ("/api/v1/search", 400),
     ]
     assert lines[0]["mode"] == "auto"
