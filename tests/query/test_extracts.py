@@ -1693,3 +1693,9 @@ def test_a_section_of_another_number_does_not_answer(question: str) -> None:
 )
 def test_numbers_that_sections_are_chosen_by(text: str, numbers: set[tuple[str, str]]) -> None:
     assert numbers_named(text) == numbers
+
+
+@pytest.mark.parametrize(("name", "answers"), [("API", True), ("SPDX", False)])
+def test_an_abbreviation_is_the_same_in_another_language(name: str, *, answers: bool) -> None:
+    text = "翻訳APIとは、外部のモデルに文章を送り、翻訳結果を受け取る機能である。"
+    assert extracts([Ask(f"What is the translation {name}?")], [source(text)])[1] is answers

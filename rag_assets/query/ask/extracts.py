@@ -63,7 +63,7 @@ from rag_assets.query.page_sections import (
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import TermKind, content_words, is_wide, shares_held, years_otherwise
+from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, shares_held, years_otherwise
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
 from rag_assets.text.scripts import KATAKANA_AND_MARKS
@@ -111,6 +111,7 @@ _NUMBERED_NAME = re.compile(
     rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
+_ABBREVIATION = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{2,}(?![A-Za-z0-9])")
 _LISTED_NUMBERS = 2  # beside the one that is asked for
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_NUMBER = 0.4  # of a score, for a statement without a number or a date where one is asked for
@@ -611,8 +612,11 @@ def _sureness(
     called = f"{best.source.document_id}\n{best.source.title}\n{best.source.beginning}"
     texts = dict.fromkeys(candidate.source.whole_text for candidate in passage)
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
+    if is_foreign := _is_foreign(question.text, best.source):  # where abbreviations are the same
+        abbreviations = {name.lower() for name in _ABBREVIATION.findall(unicodedata.normalize("NFKC", question.text))}
+        lacks = lacks or not all(name in fold_name("\n".join((called, *texts))) for name in abbreviations)
     coverage = _coverage(question.text, best.source)
-    lacks_word = lacks_word and best.log_odds < _READ_SURELY and not _is_foreign(question.text, best.source)
+    lacks_word = lacks_word and best.log_odds < _READ_SURELY and not is_foreign
     taken_off = (
         _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_NUMBER * question.wanted.lacks_number(best.statement)
     )
