@@ -34,7 +34,7 @@ _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose pass
 _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
 SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
-OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|の?表|\b(?:table|sheet|tab|screen)\b")
+OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 _NUMBERED = re.compile(

@@ -11,7 +11,7 @@ looked for (`rag_assets.query.ask.asking`).
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ _ASKED = re.compile(r"カラム|列|項目|フィールド|属性|\b(?:columns?|
 _NO_LIST = re.compile(r"桁|型|何の|何番|いくつ|意味|どの|どれ|\b(?:type|length|mean)")  # some of them, or of one
 _ASKED_TOO = re.compile(r"[」』]?\s?(?:[もとや、・]|を(?:教|知|示|挙|一|並)|[付つ]きで)")  # behind the name of a column
 _OF_FIELDS = re.compile(
-    r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
+    r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?\)?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
     r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
 )
 _KEYS = (("主キー", "pk"), ("外部キー", "fk"))
@@ -85,7 +85,7 @@ def fields_named(
         question names no table, or asks for anything else.
     """
     folded_text, spaced_text = fold_name(question), without_table_words(question)
-    definitions = list(_definitions(blocks, sheets))
+    definitions = _largest(_definitions(blocks, sheets))
     name_counts = Counter(name for definition in definitions for name in definition.names)
     meant_names = {
         name for name, count in name_counts.items() if count == 1 and _is_meant(folded_text, spaced_text, name)
@@ -131,6 +131,15 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
             above = []
         elif len(rows) <= _ABOVE_ROWS:
             above += [cell or "" for row in rows for cell in row["cells"]]
+
+
+def _largest(definitions: Iterable[_Definition]) -> list[_Definition]:
+    """Of those on one page that share a name, as a title block and the fields below it, the one with the most rows."""
+    largest: list[_Definition] = []
+    for definition in sorted(definitions, key=lambda definition: -len(definition.block["rows"] or ())):
+        if not any(other.page_number == definition.page_number and other.names & definition.names for other in largest):
+            largest.append(definition)
+    return largest
 
 
 def _names_others(

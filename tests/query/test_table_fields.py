@@ -136,3 +136,17 @@ def test_a_row_with_what_is_not_asked_for_is_no_answer(question: str, *, ruled_o
 )
 def test_several_things_are_told_by_what_a_question_is_like(question: str, *, several: bool) -> None:
     assert asks_for_several(question) is several
+
+
+def test_the_fields_are_below_a_title_block_with_the_same_header_and_names_stand_in_brackets() -> None:
+    blocks = [
+        table(2, [["論理名", "物理名"], ["ユーザー", "users"]]),
+        table(
+            2, [["項目名(論理名)", "項目名(物理名)", "型"], ["ユーザーID", "user_id", "int"], ["氏名", "name", "text"]]
+        ),
+        table(3, [HEADER, *ORDERS]),
+    ]
+    found = fields_named("ユーザーMSTの項目は", blocks, SHEETS, (), are_whole=True)
+    assert found is not None
+    assert [row[1] for row in found[1].cells] == ["user_id", "name"]
+    assert asks_for_fields("ユーザーMSTの項目は")
