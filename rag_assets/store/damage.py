@@ -8,7 +8,7 @@ beside the stores in a home (`rag_assets.pipeline.repair`), and computing anew, 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -241,6 +241,7 @@ class StoreDamage:
         damages = [*self._pointer_damage(readable), *self._published_damage(readable, problems)]
         damages += self._unpublished_rows(marks, thorough=thorough)
         damages += self._vector_damage(readable, {*marks}, thorough=thorough)
+        self._forget_deleted({*marks}, {damage.place for damage in damages})
         with suppress(OSError):  # who may only read finds them by their bytes the next time, too
             self.checksums.save()
         return list(dict.fromkeys(damages))
@@ -248,8 +249,6 @@ class StoreDamage:
     def set_aside(self, found: Sequence[Damage], aside: Quarantine) -> None:
         """Take away what is damaged, so that what is missing is computed by the next run."""
         files = {path: mark for snapshot in self._snapshots.readable() for path, mark in snapshot.files.items()}
-        serving = self.checksums.known("vectors/")
-        self.checksums.forget(path for path in serving if not (self._root / "/".join(path.split("/")[:2])).exists())
         for damage in found:
             match damage.kind:
                 case DamageKind.ROWS:
@@ -314,6 +313,16 @@ class StoreDamage:
 
     def _place(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
+
+    def _forget_deleted(self, named_paths: Set[str], places: Set[str]) -> None:
+        """Forget files that are gone without damage: no version names them, and later files may have their names."""
+        known_paths = {*self.checksums.known("lake/"), *self.checksums.known("vectors/")} - named_paths
+        self.checksums.forget(
+            path
+            for path in known_paths
+            if not (self._root / path).exists()
+            and places.isdisjoint([path, *(parent.as_posix() for parent in Path(path).parents)])
+        )
 
     def _pointer_damage(self, readable: Sequence[Snapshot]) -> Iterator[Damage]:
         file = self._snapshots.pointer_file

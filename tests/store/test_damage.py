@@ -81,7 +81,8 @@ def mend(base: Base) -> tuple[list[Damage], list[str]]:
     """What was found, and what could not be made whole."""
     damage, aside = StoreDamage(base.lake, base.open_vectors, base.snapshots), Quarantine(base.root)
     found = damage.find()
-    damage.set_aside(found, aside)
+    if found:
+        damage.set_aside(found, aside)
     index(base)
     dropped = damage.settle(aside)
     damage.note()
@@ -151,6 +152,20 @@ def test_nothing_is_damaged_where_nothing_was(intact: Path, tmp_path: Path) -> N
         assert StoreDamage(base.lake, base.open_vectors, base.snapshots).find(thorough=thorough) == []
     (tmp_path / "copy" / RECORD).unlink()
     assert StoreDamage(base.lake, base.open_vectors, base.snapshots).find() == []
+
+
+@pytest.mark.parametrize("folders", [("vectors", "snapshots"), ("lake", "snapshots"), ("lake", "vectors", "snapshots")])
+def test_files_of_stores_that_are_gone_are_not_looked_for_in_new_ones(
+    intact: Path, tmp_path: Path, folders: tuple[str, ...]
+) -> None:
+    expected = rows(Base(intact), current(Base(intact)))
+    shutil.copytree(intact, tmp_path / "home")
+    for folder in folders:
+        shutil.rmtree(tmp_path / "home" / folder)
+    mend(Base(tmp_path / "home"))
+    again = Base(tmp_path / "home")
+    assert rows(again, current(again)) == expected
+    assert StoreDamage(again.lake, again.open_vectors, again.snapshots).find(thorough=True) == []
 
 
 BEFORE = b"trees and leaves"
