@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -25,10 +25,10 @@ _SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"
 class _Watch:
     """Notes the first signal the moment it comes, whatever the main thread does; ends the process with a line later."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, interrupt: Callable[[], None] | None, grace_seconds: float) -> None:
         self.number = 0  # of the signal that came first
         self.noted = threading.Event()
-        self._line = line
+        self._line, self._interrupt, self._grace_seconds = line, interrupt, grace_seconds
         self._line_is_due = threading.Lock()  # released never: whoever gets it prints the line
         self._error = os.dup(2)
         self._read, self._write = os.pipe()
@@ -57,7 +57,9 @@ class _Watch:
             if number[0] in _SIGNALS:
                 self.number = number[0]
                 self.noted.set()
-        select.select([self._read], [], [], _GRACE_SECONDS)
+        if self._interrupt is not None:
+            self._interrupt()
+        select.select([self._read], [], [], self._grace_seconds)
         if os.isatty(self._error):
             os.write(self._error, _SHOW_CURSOR)
         self.print_line()
@@ -65,13 +67,18 @@ class _Watch:
 
 
 @contextlib.contextmanager
-def interruptible(kept: str) -> Iterator[None]:
+def interruptible(
+    kept: str = "", *, interrupt: Callable[[], None] | None = None, grace_seconds: float = _GRACE_SECONDS
+) -> Iterator[None]:
     """End the command with a line where a signal comes while the block runs.
 
     A SIGINT that is ignored, as in the background of a shell, stays ignored.
 
     Args:
         kept: What the command leaves, and how it goes on, for the line.
+        interrupt: Makes what the main thread waits for raise an error; called from another thread. None where Python
+            can raise one in the main thread.
+        grace_seconds: How long the block may take to end before the process does.
 
     Raises:
         click.exceptions.Exit: A signal came.
@@ -81,7 +88,8 @@ def interruptible(kept: str) -> Iterator[None]:
         return
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     hooks = sys.unraisablehook, threading.excepthook
-    watch = _Watch(f"rag-assets: interrupted: {kept}")
+    line = f"rag-assets: interrupted: {kept}" if kept else "rag-assets: interrupted"
+    watch = _Watch(line, interrupt, grace_seconds)
 
     def unless_interrupted(hook: Any) -> Any:
         return lambda facts: None if watch.noted.is_set() else hook(facts)
@@ -89,7 +97,7 @@ def interruptible(kept: str) -> Iterator[None]:
     sys.unraisablehook, threading.excepthook = map(unless_interrupted, hooks)
     for number in _SIGNALS:
         if handlers[number] is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, signal.default_int_handler if interrupt is None else _disregard)
     try:
         yield
     except BaseException as error:
@@ -109,4 +117,4 @@ def interruptible(kept: str) -> Iterator[None]:
 
 
 def _disregard(_number: int, _frame: FrameType | None) -> None:
-    """The handler of a process that is ending."""
+    """The handler where the watch ends what is under way, or the process."""

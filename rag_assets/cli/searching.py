@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rag_assets.cli.console import NamedText, TextFile, complain, open_home, print_csv, print_json, print_rows, say
+from rag_assets.cli.interruption import interruptible
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit
+_INTERRUPT_SECONDS = 0.5  # that a query has to end by itself
 
 
 class _ModeNames(click.ParamType[str]):
@@ -334,9 +336,11 @@ def sql(
                 raise QueryError(f"{query_file.name if query_file else 'QUERY'}: no statement of SQL")
             if count > 1:
                 complain(f"{count} statements: only what the last one gives is shown")
-            cursor = connection.execute(text)
-            columns = [column[0] for column in cursor.description or []] if cursor else []
-            rows = cursor.fetchall() if cursor else []
+            # DuckDB heeds no signal itself while it reads the tables
+            with interruptible(interrupt=connection.interrupt, grace_seconds=_INTERRUPT_SECONDS):
+                cursor = connection.execute(text)
+                columns = [column[0] for column in cursor.description or []] if cursor else []
+                rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:
             complain(duckdb_message(error))
             context.exit(1)

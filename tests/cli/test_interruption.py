@@ -121,6 +121,44 @@ def test_ctrl_c_ends_in_one_line_while_the_command_is_loaded(tmp_path: Path, mod
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "rag-assets: interrupted\n")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM range(100000000000) a, range(1000)",
+        "SELECT a.range, 'x' || b.range FROM range(100000000) a, range(1000) b",
+    ],
+    ids=["executed", "fetched"],
+)
+def test_ctrl_c_ends_a_query_at_once(tmp_path: Path, query: str) -> None:
+    (tmp_path / "lake").mkdir()
+    code = f"""if True:
+        import os, signal, sys, threading, time
+        from rag_assets.cli import main
+        from rag_assets.serve.sql import database
+
+        {HEEDING}
+        open_database = database.open_database
+
+        def interrupt():
+            print(time.monotonic(), flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def opened(*arguments):
+            threading.Timer(2, interrupt).start()
+            return open_database(*arguments)
+
+        database.open_database = opened
+        sys.argv = ["rag-assets", "--home", {str(tmp_path)!r}, "sql", {query!r}]
+        main()
+    """
+    (tmp_path / "command.py").write_text(code)  # of code that has no file DuckDB thinks that it is typed
+    command = [sys.executable, str(tmp_path / "command.py")]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    seconds = time.monotonic() - float(result.stdout)
+    assert (result.returncode, result.stderr) == (130, "rag-assets: interrupted\n")
+    assert seconds < 5  # a second, where the machine does nothing else
+
+
 def test_nothing_is_loaded_before_ctrl_c_is_heeded() -> None:
     code = "import sys, rag_assets.__main__; print([name for name in sys.modules if name.startswith('rag_assets')])"
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
