@@ -16,7 +16,7 @@ import click
 import dagster as dg
 import uvicorn
 from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import ModuleTarget
+from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page, is_plain_path
-from rag_assets.pipeline.instance import DEFINITIONS
+from rag_assets.pipeline.instance import workspace_file
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.api.server import ConnectionLimits, address_of, limited_protocol
 from rag_assets.serve.limits import ClientLimit, read_body
@@ -206,7 +206,7 @@ def main() -> None:
     token = settings.token.get_secret_value() if settings.token else None
     limits = ConnectionLimits(settings.connections, settings.header_bytes, settings.header_seconds)
     loopback = is_loopback(listener.getsockname()[0])
-    target = ModuleTarget(DEFINITIONS, None, None, None)
+    target = WorkspaceFileTarget([str(workspace_file())])
     with dg.DagsterInstance.get() as instance:
         instance.optimize_for_webserver(_STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW)
         with WorkspaceProcessContext(instance, target, dg.__version__) as context:

@@ -15,7 +15,6 @@ from pathlib import Path
 from rag_assets.contracts.exposure import check_exposure
 from rag_assets.pipeline.home import Home
 
-DEFINITIONS = "rag_assets.definitions"
 _STOP_SECONDS = 20  # the web server gives requests under way 5 seconds, then ends its code server
 
 
@@ -30,8 +29,13 @@ def dagster_home(home: Home) -> Path:
     configuration = folder / "dagster.yaml"
     if not configuration.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_default_configuration(), configuration)
+        shutil.copyfile(_shipped("dagster.yaml", "dagster_home/dagster.yaml"), configuration)
     return folder
+
+
+def workspace_file() -> Path:
+    """The file that names the code location: sensors and schedules are switched on by its name."""
+    return _shipped("workspace.yaml", "workspace.yaml")
 
 
 def instance_environment(home: Home) -> dict[str, str]:
@@ -70,7 +74,7 @@ def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) 
     environment = instance_environment(home)
     with open_socket(host, port) as listener:
         web = [sys.executable, "-m", "rag_assets.defs.web_server", str(listener.fileno())]
-        daemon = [sys.executable, "-m", "dagster._daemon", "run", "-m", DEFINITIONS]
+        daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", str(workspace_file())]
         _create_storage(environment)
         signals, interrupt = (signal.SIGTERM, signal.SIGHUP), signal.default_int_handler
         previous = {number: signal.signal(number, interrupt) for number in signals}
@@ -113,7 +117,7 @@ def _create_storage(environment: dict[str, str]) -> None:
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - fixed program
 
 
-def _default_configuration() -> Path:
+def _shipped(name: str, place: str) -> Path:
+    """A file that lies in the package where that is installed, and at its place in the repository else."""
     package = Path(__file__).parents[1]
-    configuration = package / "dagster.yaml"
-    return configuration if configuration.exists() else package.parent / "dagster_home" / "dagster.yaml"
+    return package / name if (package / name).exists() else package.parent / place

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 TOKEN = "a token of the tests"
 STARTED_WITHIN = 180  # seconds
-CODE = {"repositoryLocationName": "rag_assets.definitions", "repositoryName": "__repository__"}
+CODE = {"repositoryLocationName": "rag_assets", "repositoryName": "__repository__"}
 LAUNCH = (
-    'mutation{launchRun(executionParams:{selector:{repositoryLocationName:"rag_assets.definitions",'
+    'mutation{launchRun(executionParams:{selector:{repositoryLocationName:"rag_assets",'
     'repositoryName:"__repository__",jobName:"reindex_documents"},'
     'runConfigData:"{ops: {force_and_index: {config: {documents: [x]}}}}"}){__typename}}'
 )

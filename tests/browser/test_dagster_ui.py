@@ -306,7 +306,7 @@ def test_a_backfill_of_two_shards_is_launched_and_seen_in_the_ui(page: "Page", s
 def sensor(served: Served) -> Iterator[str]:
     """The sensor `changed_files`, running."""
     name = "changed_files"
-    code = {"repositoryLocationName": "rag_assets.definitions", "repositoryName": "__repository__"}
+    code = {"repositoryLocationName": "rag_assets", "repositoryName": "__repository__"}
     started = served.graphql(
         "mutation($s: SensorSelector!) {startSensor(sensorSelector: $s) {... on Sensor{sensorState{id status}}}}",
         s={**code, "sensorName": name},
