@@ -82,8 +82,8 @@ class Service:
         options = self.options
         self.sql = SqlReader(self.published.lake, options.sql, options.sql_workers)
         self.searching = WorkerThreads("search", options.search_workers, options.waiting)
-        self.asking = WorkerThreads("answers", options.ask_workers, min(options.waiting, options.ask_workers))
-        self.querying = WorkerThreads("SQL", options.sql_workers, min(options.waiting, 4 * options.sql_workers))
+        self.asking = WorkerThreads("answers", options.ask_workers, options.waiting)
+        self.querying = WorkerThreads("SQL", options.sql_workers, options.waiting)
         self.reading = WorkerThreads("contents", _CONTENTS_WORKERS, options.waiting)
         self.drawing = WorkerThreads("pictures", 1, options.waiting)
         self.checking = WorkerThreads("readiness", 1, options.waiting)

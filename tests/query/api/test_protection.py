@@ -13,11 +13,13 @@ from click.testing import CliRunner
 from rag_assets.cli import main
 from rag_assets.cli.serving import serve_options
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import published
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents, Health
+from rag_assets.query.contents.page_images import PageImages
 from rag_assets.serve.limits import ClientLimit, WorkerThreads
 from rag_assets.serve.problems import Problem
-from rag_assets.serve.service import ServeOptions
+from rag_assets.serve.service import ServeOptions, Service
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 PROTECTED = [
@@ -230,5 +232,32 @@ def test_work_that_waits_too_long_in_line_is_sent_away() -> None:
         finally:
             gate.set()
             work.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["searching", "asking", "querying"])
+def test_as_many_requests_of_each_kind_may_wait_as_the_setting_says(tmp_path: Path, kind: str) -> None:
+    home = Home(load_settings(home=tmp_path))
+    options = serve_options(home, "127.0.0.1")
+    workers = {
+        "searching": options.search_workers,
+        "asking": options.ask_workers,
+        "querying": options.sql_workers,
+    }[kind]
+
+    async def run() -> None:
+        service, gate = Service(published(home), PageImages(dict), options), threading.Event()
+        work: WorkerThreads = getattr(service, kind)
+        try:
+            taken = [asyncio.ensure_future(work.run(gate.wait)) for _ in range(workers + options.waiting)]
+            await asyncio.sleep(0)
+            with pytest.raises(Problem):
+                await work.run(gate.wait)
+            gate.set()
+            assert all(await asyncio.gather(*taken))
+        finally:
+            gate.set()
+            service.close()
 
     asyncio.run(run())
