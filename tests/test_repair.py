@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from damages import DAMAGES, displace, empty, turn
 from full_disks import fill, small_disk
+from rights import without_override
 
 from rag_assets import open_knowledge_base
 from rag_assets.cli import main
@@ -93,6 +94,31 @@ def test_what_has_nothing_to_do_loads_neither_lancedb_nor_dagster(intact: Path, 
         "assert not {'lancedb', 'dagster', 'onnxruntime'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code, "--home", str(intact / "home"), command], check=True)
+
+
+def test_verify_and_plan_go_on_beside_a_run_that_writes(copied: Path) -> None:
+    with Home(load_settings(home=copied / "home")).lock():
+        assert run(copied, "verify").output == "nothing is damaged\n"
+        assert run(copied, "plan").exit_code == 0
+        refused = run(copied, "verify", "--repair")
+    assert (refused.exit_code, "another run is writing" in refused.stderr) == (1, True)
+
+
+def test_verify_and_plan_go_on_where_the_home_may_only_be_read(copied: Path) -> None:
+    without_override(_verify_and_plan, copied)
+
+
+def _verify_and_plan(root: Path) -> None:
+    folders = [root / "home", *(path for path in (root / "home").rglob("*") if path.is_dir() and not path.is_symlink())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        results = [run(root, "verify"), run(root, "plan")]
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert [result.exit_code for result in results] == [0, 0], [result.output for result in results]
+    assert results[0].output == "nothing is damaged\n"
 
 
 def test_readers_meet_damage_in_plain_words(copied: Path) -> None:

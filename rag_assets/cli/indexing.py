@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -350,9 +351,8 @@ def plan(context: click.Context, *, as_json: bool) -> None:
     from rag_assets.pipeline.plan import make_plan, save_plan
 
     home = _to_look_at(context)
-    with home.lock():
-        work_plan = make_plan(home)
-        save_plan(home, work_plan)
+    work_plan = make_plan(home)
+    save_plan(home, work_plan)
     if as_json:
         print_json(asdict(work_plan))
     else:
@@ -551,7 +551,7 @@ def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
     from rag_assets.store.damage import DamageKind
 
     home = open_home(context, existing=True)
-    with home.lock():
+    with home.lock() if repair else nullcontext():
         damages = Repair(home).find(thorough=True)
         mendable = [damage for damage in damages if damage.kind is not DamageKind.LEARNED]
         if repair and mendable:

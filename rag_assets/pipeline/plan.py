@@ -3,6 +3,7 @@ counts.
 """
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -209,7 +210,9 @@ def _rewritten(request: Request, most_tokens: int) -> JsonValue:
 
 
 def save_plan(home: "Home", plan: Plan) -> None:
-    """Keep a plan, so that the run that follows can be compared with it."""
+    """Keep a plan, so that the run that follows can be compared with it; nothing where the home may only be read."""
+    if not os.access(home.path, os.W_OK):
+        return
     facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
     write_atomically(home.path / "plan.json", json.dumps(facts).encode())
 
@@ -354,7 +357,8 @@ def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
     from rag_assets.contracts.tables import TABLES
 
     home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".plan-", dir=home) as folder:
+    place = home if os.access(home, os.W_OK) else None  # who may only read has the room of temporary files
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=place) as folder:
         copy = Lake(Path(folder))
         for table in TABLES.values():
             for path in lake.paths(table):

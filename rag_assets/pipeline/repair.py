@@ -5,6 +5,7 @@ stays out: damage to the stores themselves (`rag_assets.store.damage`), and comp
 """
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -32,7 +33,7 @@ _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that 
 
 
 class Repair:
-    """Finds damage in a home and mends it; to be used under the lock of the home."""
+    """Finds damage in a home, and mends it under the lock of the home."""
 
     def __init__(self, home: "Home") -> None:
         self._home = home
@@ -193,6 +194,12 @@ class Repair:
             yield Damage(self._place(path), "its content is not what was written", "it is exported anew")
 
 
+def _readable(path: Path) -> str:
+    """URI of a SQLite database: where no log can be made beside it, and none is there, it is as good as unchanging."""
+    is_written = os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists()
+    return path.absolute().as_uri() + ("" if is_written else "?immutable=1")
+
+
 def database_problem(path: Path, *, thorough: bool = True) -> str | None:
     """What is wrong with a SQLite database; None where nothing is.
 
@@ -209,7 +216,7 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
         return "it is empty"
     check = "integrity_check" if thorough else "quick_check"
     try:
-        with closing(sqlite3.connect(path)) as connection:
+        with closing(sqlite3.connect(_readable(path), uri=True)) as connection:
             (result,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
     except UnicodeDecodeError:
         return "it is not a readable database"

@@ -419,7 +419,12 @@ class ServeSettings(_Section):
     )
     ask_workers: int = Field(4, ge=1, le=256, description="Answers that are written at once.")
     sql_workers: int = Field(2, ge=1, le=64, description="SQL queries that run at once, each in a process of its own.")
-    waiting: int = Field(64, ge=1, le=100_000, description="Requests of each kind (searches, answers, SQL, …) that may wait; others get 503.")
+    waiting: int = Field(
+        64,
+        ge=1,
+        le=100_000,
+        description="Requests of each kind (searches, answers, SQL, …) that may wait; others get 503.",
+    )
     sql_seconds: float = Field(10.0, gt=0, le=3600, description="Seconds that one SQL query may take.")
     sql_rows: int = Field(1000, ge=1, le=1_000_000, description="Rows that one SQL query gives at most.")
     sql_memory_bytes: int = Field(1 << 30, ge=1 << 26, description="Memory that one SQL query may take, in bytes.")

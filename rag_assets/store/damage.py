@@ -47,6 +47,7 @@ class Checksums:
         self._facts: dict[str, _Facts] = {}
         self._marks: dict[str, str] = {}
         self._changed = False
+        self._record_facts = self._facts_of_record()
         with suppress(OSError, ValueError, KeyError, TypeError):
             for path, (mark, *facts) in unsealed((root / RECORD).read_bytes())["files"].items():
                 self._marks[path], self._facts[path] = mark, (facts[0], facts[1], facts[2], facts[3])
@@ -130,12 +131,23 @@ class Checksums:
         """Forget names under which nothing came to stand again."""
         self.forget([path for path, mark in self._marks.items() if not mark])
 
-    def save(self) -> None:
-        """Write down what was found; nothing where nothing is new."""
-        if self._changed:
-            files = {path: [mark, *self._facts[path]] for path, mark in self._marks.items()}
-            write_atomically(self.root / RECORD, sealed({"files": files}, indent=None))
-            self._changed = False
+    def save(self, *, only_over_what_was_read: bool = False) -> None:
+        """Write down what was found; nothing where nothing is new.
+
+        Args:
+            only_over_what_was_read: Whether to leave what another process has written meanwhile as it is.
+        """
+        if not self._changed or (only_over_what_was_read and self._facts_of_record() != self._record_facts):
+            return
+        files = {path: [mark, *self._facts[path]] for path, mark in self._marks.items()}
+        write_atomically(self.root / RECORD, sealed({"files": files}, indent=None))
+        self._changed, self._record_facts = False, self._facts_of_record()
+
+    def _facts_of_record(self) -> _Facts | None:
+        try:
+            return _facts(self.root / RECORD)
+        except OSError:
+            return None
 
     def _note(self, path: str, mark: str, facts: _Facts) -> None:
         self._marks[path], self._facts[path], self._changed = mark, facts, True
@@ -223,11 +235,22 @@ class StoreDamage:
         self._lost: dict[str, str] = {}  # mark of each damaged stored file, by path
 
     def find(self, *, thorough: bool = False) -> list[Damage]:
-        """What is damaged.
+        """What is damaged. Needs no lock: what looks so only while another process writes is left out.
 
         Args:
             thorough: Whether to read everything; else only what looks changed since it was found intact.
         """
+        damages = self._look(thorough=thorough)
+        if damages:
+            lasting_damages = set(self._look(thorough=thorough))
+            damages = [damage for damage in damages if damage in lasting_damages]
+        self._forget_deleted({damage.place for damage in damages})
+        with suppress(OSError):  # who may only read finds them by their bytes the next time, too
+            self.checksums.save(only_over_what_was_read=True)
+        return damages
+
+    def _look(self, *, thorough: bool) -> list[Damage]:
+        """What is damaged, or is being written at this moment."""
         readable = self._snapshots.readable()
         marks = {path: mark for snapshot in readable for path, mark in snapshot.files.items()}
         problems = {
@@ -237,13 +260,10 @@ class StoreDamage:
         }
         pruned_numbers = {snapshot.number for snapshot in readable} - {*self._snapshots.numbers()}  # pruned meanwhile
         if pruned_numbers:
-            return self.find(thorough=thorough)
+            return self._look(thorough=thorough)
         damages = [*self._pointer_damage(readable), *self._published_damage(readable, problems)]
         damages += self._unpublished_rows(marks, thorough=thorough)
         damages += self._vector_damage(readable, {*marks}, thorough=thorough)
-        self._forget_deleted({*marks}, {damage.place for damage in damages})
-        with suppress(OSError):  # who may only read finds them by their bytes the next time, too
-            self.checksums.save()
         return list(dict.fromkeys(damages))
 
     def set_aside(self, found: Sequence[Damage], aside: Quarantine) -> None:
@@ -314,8 +334,9 @@ class StoreDamage:
     def _place(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
 
-    def _forget_deleted(self, named_paths: Set[str], places: Set[str]) -> None:
+    def _forget_deleted(self, places: Set[str]) -> None:
         """Forget files that are gone without damage: no version names them, and later files may have their names."""
+        named_paths = {path for snapshot in self._snapshots.readable() for path in snapshot.files}
         known_paths = {*self.checksums.known("lake/"), *self.checksums.known("vectors/")} - named_paths
         self.checksums.forget(
             path

@@ -1,16 +1,13 @@
 """What happens to stored documents when files change unseen, change in their rights only, or can no longer be read."""
 
-import ctypes
-import multiprocessing
 import os
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from rights import without_override
 
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing import documents
@@ -146,40 +143,6 @@ def test_a_full_check_reads_every_file_and_writes_nothing_where_nothing_changed(
     assert base.index(tagged, full_check=True) == (0, 0), "told by its tag"
     assert base.index(listing, full_check=True)[0] == 1
     assert base.text() == ["two"]
-
-
-def without_override(act: Callable[[Path], object], path: Path) -> None:
-    """Run in a process to which the rights of files apply also where it is root, who may otherwise read everything."""
-    parents, theirs = multiprocessing.get_context("fork").Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_drop_and_run, args=(act, path, theirs))
-    process.start()
-    process.join(120)
-    assert parents.poll(), "the process ended without an answer"
-    problem = parents.recv()
-    assert problem is None, problem
-
-
-def _drop_and_run(act: Callable[[Path], object], path: Path, answer: Connection) -> None:
-    try:
-        if os.geteuid() == 0:
-            _drop_override()
-        act(path)
-        answer.send(None)
-    except BaseException:  # noqa: BLE001 - told to the parent
-        answer.send(traceback.format_exc())
-
-
-def _drop_override() -> None:
-    """Give up CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, capabilities 1 and 2, for good."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for capability in (1, 2):
-        libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice 32 bits of each
-    assert libc.capget(header, sets) == 0
-    for index in range(3):
-        sets[index] &= ~0b110
-    assert libc.capset(header, sets) == 0
 
 
 def _lose_and_regain(path: Path) -> None:

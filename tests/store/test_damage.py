@@ -16,7 +16,7 @@ from stores import Base
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.store.damage import RECORD, Checksums, Damage, Quarantine, StoreDamage, intact_version, mark_of
-from rag_assets.store.snapshots import Snapshot
+from rag_assets.store.snapshots import Snapshot, Snapshots
 from rag_assets.store.vectors.lance import readable
 
 TEXTS = {"00": {"a": "abc", "b": "bcd"}, "01": {"c": "cde"}}
@@ -168,6 +168,25 @@ def test_files_of_stores_that_are_gone_are_not_looked_for_in_new_ones(
     assert StoreDamage(again.lake, again.open_vectors, again.snapshots).find(thorough=True) == []
 
 
+def test_what_is_published_while_damage_is_looked_for_is_none(
+    intact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(intact, tmp_path / "home")
+    base, readable_snapshots = Base(tmp_path / "home"), Snapshots.readable
+
+    def publishing(snapshots: Snapshots) -> list[Snapshot]:
+        found = readable_snapshots(snapshots)
+        monkeypatch.undo()
+        base.write("00", a="new")
+        base.sync("00")
+        base.publish()
+        return found
+
+    monkeypatch.setattr(Snapshots, "readable", publishing)
+    assert StoreDamage(base.lake, base.open_vectors, base.snapshots).find(thorough=True) == []
+    assert base.snapshots.numbers() == [1, 2, 3]
+
+
 BEFORE = b"trees and leaves"
 
 
@@ -210,6 +229,19 @@ def test_a_record_that_was_damaged_counts_for_nothing(tmp_path: Path, known: str
     assert Checksums(tmp_path).known("") == ["a"]
     (tmp_path / RECORD).write_bytes(record.replace(known.encode(), known.replace(":", ":0").encode()))
     assert Checksums(tmp_path).known("") == []
+
+
+def test_what_another_process_wrote_down_meanwhile_stays(tmp_path: Path, known: str) -> None:
+    first, second = Checksums(tmp_path), Checksums(tmp_path)
+    for name, checksums in (("first", first), ("second", second)):
+        (tmp_path / name).write_bytes(BEFORE)
+        assert checksums.problem(name) is None
+    second.save()
+    first.save(only_over_what_was_read=True)
+    again = Checksums(tmp_path)
+    assert (again.mark("first"), again.mark("second")) == (None, known)
+    first.save()
+    assert Checksums(tmp_path).mark("first") == known
 
 
 def test_another_name_of_a_file_is_no_reason_to_read_it_again(tmp_path: Path, known: str) -> None:
