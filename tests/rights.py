@@ -4,9 +4,23 @@ import ctypes
 import multiprocessing
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+
+@contextmanager
+def read_only(root: Path) -> Iterator[None]:
+    """Nothing can be made or removed in a folder and those in it."""
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
 
 
 def without_override(act: Callable[[Path], object], path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from damages import DAMAGES, displace, empty, turn
 from full_disks import fill, small_disk
-from rights import without_override
+from rights import read_only, without_override
 
 from rag_assets import open_knowledge_base
 from rag_assets.cli import main
@@ -109,16 +109,24 @@ def test_verify_and_plan_go_on_where_the_home_may_only_be_read(copied: Path) -> 
 
 
 def _verify_and_plan(root: Path) -> None:
-    folders = [root / "home", *(path for path in (root / "home").rglob("*") if path.is_dir() and not path.is_symlink())]
-    for folder in folders:
-        folder.chmod(0o555)
-    try:
+    with read_only(root / "home"):
         results = [run(root, "verify"), run(root, "plan")]
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
     assert [result.exit_code for result in results] == [0, 0], [result.output for result in results]
     assert results[0].output == "nothing is damaged\n"
+
+
+def test_the_ui_says_in_one_line_that_the_home_may_only_be_read(copied: Path) -> None:
+    without_override(_start_ui, copied)
+
+
+def _start_ui(root: Path) -> None:
+    with read_only(root / "home"):
+        result = run(root, "ui", "--port", "1")
+    folder = root / "home" / "dagster_home"
+    assert (result.exit_code, result.output) == (
+        1,
+        f"rag-assets: {folder} cannot be written: the UI records runs there\n",
+    )
 
 
 def test_readers_meet_damage_in_plain_words(copied: Path) -> None:

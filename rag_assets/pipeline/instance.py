@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.exposure import check_exposure
 from rag_assets.pipeline.home import Home
 
@@ -65,6 +66,7 @@ def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) 
 
     Raises:
         SettingsError: The address can be reached from elsewhere, and there is no token.
+        StoreError: The instance lies in a home that may only be read.
         OSError: It cannot be had.
     """
     from rag_assets.serve.api.server import open_socket
@@ -72,6 +74,8 @@ def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) 
     token = home.settings.serve.token
     check_exposure(host, token.get_secret_value() if token else None)
     environment = instance_environment(home)
+    if (folder := dagster_folder(home)).is_relative_to(home.path) and not os.access(folder, os.W_OK):
+        raise StoreError(f"{folder} cannot be written: the UI records runs there")
     with open_socket(host, port) as listener:
         web = [sys.executable, "-m", "rag_assets.defs.web_server", str(listener.fileno())]
         daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", str(workspace_file())]
