@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from scripted import Reply, ScriptedServer
 
 from rag_assets.cli import main
-from rag_assets.cli.console import print_csv
+from rag_assets.cli.console import print_csv, print_rows, print_table
 from rag_assets.cli.progress import ProgressDisplay
 from rag_assets.text.plain import json_text, markdown_table, message_of, printable, printable_line
 
@@ -129,6 +129,31 @@ def test_json_loses_nothing(hostile_home: Path) -> None:
     result = run(hostile_home, "sql", "SELECT document_id FROM documents ORDER BY 1", "--json")
     found = {json.loads(line)["document_id"] for line in result.stdout.splitlines()}
     assert {f"docs/{name}" for name in NAMES} <= found
+
+
+def test_numbers_that_json_has_not_are_texts_as_in_the_http_api(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    query = "SELECT 'nan'::DOUBLE a, [1.5, '-inf'::DOUBLE] b, 9007199254740993 c, TIMESTAMP '2024-04-01 09:30:00' d"
+    result = run(tmp_path, "sql", query, "--json")
+    expected = {"a": "nan", "b": [1.5, "-inf"], "c": "9007199254740993", "d": "2024-04-01T09:30:00"}
+    assert json.loads(result.stdout, parse_constant=pytest.fail) == expected
+
+
+def test_rows_of_a_query_are_the_table_that_rich_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    columns, rows = ["n", "名前"], [["1", "有効期限"], ["22", "👩‍💻 é"], ["", ""]]
+    for printed_rows in (rows, []):
+        print_table(columns, printed_rows)
+        expected = capsys.readouterr().out
+        print_rows(columns, printed_rows)
+        assert capsys.readouterr().out == expected
+
+
+def test_many_rows_are_printed_in_reasonable_time(capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.process_time()
+    print_rows(["number", "text", "share"], [(number, f"text {number}", number / 7) for number in range(30_000)])
+    seconds = time.process_time() - began
+    assert capsys.readouterr().out.count("\n") == 30_004
+    assert seconds < 4  # Rich takes twice as long, and more
 
 
 @pytest.fixture

@@ -145,6 +145,8 @@ def print_rows(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
     """
     from rich.cells import cell_len
 
+    if not columns:  # of a statement that gives no rows
+        return
     names = [printable_line(column) for column in columns]
     texts = [[printable_line(_plain(value)) for value in row] for row in rows]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_CELLS
@@ -166,10 +168,28 @@ def print_rows(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None
             [_cut(text, cell_width) for text, cell_width in zip(row, fitted_widths, strict=True)]
             for row in (names, *texts)
         ]
-        print_table(cut[0], cut[1:])
+        _print_fitted(cut, fitted_widths)
         is_cut = fitted_widths != widths
     if is_cut:
         say("… stands for the rest of a text: --json and --csv print all of it", err=True)
+
+
+def _print_fitted(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """Print cells that fit into columns as `print_table` does, the names first: for many rows Rich takes minutes."""
+    from rich.cells import cell_len
+
+    edge, total = " ", sum(widths) + len(_BETWEEN) * (len(widths) - 1)
+    blank, rule = edge + " " * total + edge, edge + "─" * total + edge
+    for number, cells in enumerate(lines):
+        padded = (text + " " * (width - cell_len(text)) for text, width in zip(cells, widths, strict=True))
+        line = edge + _BETWEEN.join(padded) + edge
+        if number:
+            say(line)
+        else:
+            say(blank)
+            say(line, bold=True)
+            say(rule)
+    say(blank)
 
 
 def _cut(text: str, most_cells: int) -> str:

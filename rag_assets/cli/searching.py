@@ -327,6 +327,7 @@ def sql(
 
     from rag_assets.pipeline.opening import readable_snapshot
     from rag_assets.serve.sql.database import duckdb_message, open_database
+    from rag_assets.serve.sql.worker import as_json as json_value
 
     home = open_home(context, existing=True)
     with open_database(home.lake, readable_snapshot(home)) as connection:
@@ -346,7 +347,7 @@ def sql(
             context.exit(1)
     if as_json:
         for row in rows:
-            print_json(dict(zip(columns, row, strict=True)), indent=None)
+            print_json(dict(zip(columns, map(json_value, row), strict=True)), indent=None)
     elif as_csv:
         print_csv(columns, rows, raw=raw)
     else:
