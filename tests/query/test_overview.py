@@ -262,6 +262,14 @@ def test_what_a_document_says_is_shown_as_its_words(tmp_path: Path) -> None:
     assert "要件定義「顧客の情報を一か所で管理するシステムである。」" in told_of(tmp_path, texts)
 
 
+def test_of_few_documents_each_is_told_of_by_its_beginning_at_least(tmp_path: Path) -> None:
+    text = told_of(
+        tmp_path, {"s/名簿.csv": "氏名 | 肩書\n甲 | 部長", "s/返信.eml": "Re: 第3回定例の日程\n承知しました。"}
+    )
+    assert "- 名簿.csv: 「氏名 | 肩書」 [" in text
+    assert "- 返信.eml: 「Re: 第3回定例の日程」 [" in text
+
+
 def test_a_folder_of_which_nothing_could_be_read_is_said(tmp_path: Path) -> None:
     rows = ({"document_id": "s/a/1.xls", "folder": "s/a", "format": "xls", "status": "failed", "title": ""},)
     found = overview(Scope("a", rows), "ja", StoredTables(Lake(tmp_path), {}), lambda *_: [])

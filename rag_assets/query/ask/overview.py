@@ -454,6 +454,9 @@ class _Writer(FactWriter):
             pages = self._pages(group.document)
             parts += [_text("pages", self._language).format(names=joined(list(pages), self._language))] * bool(pages)
             citations += list(pages.values())
+        if not parts and (first := self.beginning(group.document)):
+            parts.append(self._quotation("", first[1]))
+            citations.append(first)
         template = _text("group" if group.count > 1 else "one", self._language)
         return self.add(template.format(label=group.label, count=group.count, said=" — ".join(parts)), citations)
 
