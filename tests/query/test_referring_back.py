@@ -179,6 +179,7 @@ def test_what_was_asked_before_leaves_a_whole_question_as_it_is() -> None:
         ("U0010005のメッセージ内容は？", "では、U0010006は？", "メッセージ内容"),
         ("エラーコードE0004の原因は？", "E0005は？", "エラーコード 原因"),
         ("2023年度の売上は？", "では2024年度は？", "売上"),
+        ("Kaigi2025の参加者は何名", "2024は？", "Kaigi2024の参加者は何名"),
         ("What was Microsoft Cloud revenue in FY24 Q4?", "And in FY23 Q4?", "Microsoft Cloud revenue Q4"),
         ("What is the lifetime of the access token?", "And of the refresh token?", "lifetime token"),
         ("What is the export limit?", "And the export format?", "export"),

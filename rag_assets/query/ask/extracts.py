@@ -218,7 +218,7 @@ def extracts(
     sureness = []
     for ask in asks:
         question = _weighted_question(ask, candidates)
-        called = _in_numbered_section(ask.text, _named_in(ask.name, candidates), blocks_of)
+        called = _in_numbered_section(question.text, _named_in(ask.name, candidates), blocks_of)
         ranking = _ranking(question, called, scorer)
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(

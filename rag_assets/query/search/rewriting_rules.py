@@ -149,6 +149,8 @@ _TOPIC = re.compile(
 _THAT = re.compile("(?:その|それらの|この|あの)(?=[^\\s、。])")
 _DIGIT = re.compile(r"\d")
 _NUMBERED = re.compile(r"[A-Za-z]+\d[A-Za-z\d]*|(?<![\d.])\d+(?:年度?|月|期)")  # a code, a year or a month
+_YEAR_ALONE = re.compile(r"(?<![A-Za-z\d.,])(?:19|20)\d{2}(?![\d.,])")
+_ENDS_IN_YEAR = re.compile(r"(?<=[A-Za-z])(?:19|20)\d{2}$")
 _PART = re.compile(f"[{KANJI}{KATAKANA}]{{2}}|[A-Z]{{2}}")  # of a Japanese compound
 _WORD_OR_SIGN = re.compile(r"[A-Za-z0-9][\w'’.-]*(?<![.'’-])|[^\w\s]|\w+")
 _LEFT_PARTICLE = re.compile(r"(?<!\S)の|の(?=\s|$)")
@@ -222,7 +224,7 @@ def referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
 def _without_replaced(query: str, earlier: str, question: str) -> str:
     """Keywords of an earlier question without what a later one names in their place.
 
-    That is a code or year of the form of another, and a word that is compounded with the same as another (適用対象者
+    That is a code or year of the form of another, of a name with a year (TSKaigi2025) the year alone, and a word that is compounded with the same as another (適用対象者
     and 適用期間, "access token" and "refresh token"): with 「その」 the last word of all, else the last such one. A
     question with a pronoun of its own speaks of what was named, and replaces nothing.
 
@@ -236,8 +238,11 @@ def _without_replaced(query: str, earlier: str, question: str) -> str:
         return query
     named_codes = _NUMBERED.findall(text)
     forms = {_DIGIT.sub("0", code) for code in named_codes}
+    years = _YEAR_ALONE.findall(text)
 
     def keep_code(code: re.Match[str]) -> str:
+        if len(years) == 1 and _ENDS_IN_YEAR.search(code[0]):
+            return _ENDS_IN_YEAR.sub(years[0], code[0])
         return code[0] if code[0] in named_codes or _DIGIT.sub("0", code[0]) not in forms else " "
 
     left = _NUMBERED.sub(keep_code, query)
