@@ -254,7 +254,7 @@ def _without_replaced(query: str, earlier: str, question: str) -> str:
         for word in words
         if word[0].casefold() in beside or any(_have_part_in_common(word[0], own_word) for own_word in own)
     ]
-    if replaced_spans and len(words) > 1 and (replaced_spans[-1] == words[-1].span() or not _THAT.search(text)):
+    if replaced_spans and (replaced_spans[-1] == words[-1].span() or not _THAT.search(text)):
         start, end = replaced_spans[-1]
         left = f"{left[:start]} {left[end:]}"
     return query if left == query else one_line(_LEFT_PARTICLE.sub(" ", left))
