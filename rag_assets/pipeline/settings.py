@@ -712,7 +712,7 @@ def _check_variables() -> None:
         if not name.startswith(_PREFIX) or name in known_names or name.startswith(sections) or not value:
             continue
         is_parted, same_name = _SEPARATOR in name, plain.get(re.sub("_+", "_", name))
-        like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else single_names, 1, _LIKENESS)
+        like = get_close_matches(name.removeprefix(_PREFIX), names if is_parted else top_names, 1, _LIKENESS)
         suggestion = same_name or "".join(f"{_PREFIX}{match}" for match in like)
         if same_name or (suggestion and (is_parted or _is_one_slip(name, suggestion))):
             raise ValueError(f"{variable}: no such setting; did you mean {suggestion}?")

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.statements import ITEM, split_cells, together
@@ -38,12 +38,17 @@ OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])ms
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 _NUMBERED = re.compile(
-    rf"(?P<label>(?<![A-Za-z])[A-Za-z]{{1,10}}|[{KATAKANA}]{{2,}}|第)[\s.]?"
-    r"(?P<number>\d+(?:\.\d+)*)(?P<unit>[章節条項回期版部号編])?"
+    r"(?:(?P<label>(?<![A-Za-z])(?:v(?:er(?:sion)?)?|rev(?:ision)?|release|chapter|section|article|appendix|part|step|phase"
+    rf"|case|level|plan|model|pattern|scenario|sprint)|(?<![{KATAKANA}])(?:バージョン|リリース|リビジョン|ステップ|フェーズ"
+    r"|ケース|レベル|プラン|モデル|パターン|シナリオ|スプリント|パート))[\s.]?|第)"
+    r"(?P<number>\d+(?:\.\d+)*)(?P<unit>[章節条項回期版部編])?",
+    re.IGNORECASE,
 )
 _VERSION = re.compile("^(?:v|ver|version|バージョン)$")
 _RANGE = re.compile(
-    r"\d\s?(?:以[降前上下]|から|より|まで|未満)|\b(?:since|after|before|until|from|between)\b", re.IGNORECASE
+    r"\d[章節条項回期版部編]?\s?(?:(?:[〜~～–/／・,、]\s?\D{0,8}?|-)\d|以[降前上下外内]|から|より|まで|未満"
+    r"|(?:or|and)\s(?:later|newer|above|higher|earlier|older|below))|\b(?:since|after|before|until|from|between)\b",
+    re.IGNORECASE,
 )
 
 
@@ -184,22 +189,37 @@ def numbers_named(text: str) -> frozenset[tuple[str, str]]:
     plain = unicodedata.normalize("NFKC", text)
     if _RANGE.search(plain):
         return frozenset()
-    named = (
-        (_VERSION.sub("v", match["label"].lower()) + (match["unit"] or ""), match["number"].removesuffix(".0"))
+    return frozenset(
+        (_VERSION.sub("v", (match["label"] or "").lower()) or match["unit"], match["number"].removesuffix(".0"))
         for match in _NUMBERED.finditer(plain)
+        if match["label"] or match["unit"]
     )
-    return frozenset(named)
 
 
-def numbered_section(lines: Sequence[str], blocks: Sequence[PageBlock]) -> frozenset[tuple[str, str]]:
-    """The numbers that the headings above lines name, of one kind those of the innermost."""
-    place = _place(list(filter(None, map(squeezed, lines))), blocks)
-    numbers: dict[str, set[tuple[str, str]]] = {}
-    for heading in blocks[place].path if place is not None else ():
-        named = numbers_named(heading)
-        for label in {label for label, _ in named}:
-            numbers[label] = {pair for pair in named if pair[0] == label}
-    return frozenset(pair for named in numbers.values() for pair in named)
+class PagePaths:
+    """Which headings the lines of a page stand under."""
+
+    def __init__(self, blocks: Sequence[PageBlock]) -> None:
+        self.paths = {block.path for block in blocks}
+        self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
+        self._places: dict[str, list[int]] = {}
+        for place, (line, _) in enumerate(self._lines):
+            self._places.setdefault(line, []).append(place)
+
+    def path_of(self, said_lines: Sequence[str]) -> tuple[str, ...]:
+        """The headings above lines, where most of them stand one after the other, or above the line that the first is a
+        part of; empty where none has it.
+        """
+        lines = list(filter(None, map(squeezed, said_lines)))
+        places = self._places.get(lines[0], []) if lines else []
+        if lines and not places:
+            places = [place for place, (line, _) in enumerate(self._lines) if lines[0] in line]
+        best = max(places, key=lambda place: (self._common_count(lines, place), -place), default=None)
+        return () if best is None else self._lines[best][1]
+
+    def _common_count(self, lines: Sequence[str], place: int) -> int:
+        pairs = zip(lines, self._lines[place : place + len(lines)], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1][0], pairs))
 
 
 def _fits(lines: Sequence[str], most_chars: int) -> bool:

@@ -163,6 +163,7 @@ BESIDE = re.compile(rf"{_BESIDE_JA}|\b(?:{_BESIDE_EN})\b", re.IGNORECASE)
 """What such questions may say beside words for failures and files; no other hiragana."""
 _NAMED_SHARE = 0.75  # of the words of a file's name
 _FILES_NAMED = 3
+_TELLING = re.compile(r"[^\W\d_A-Za-z]{3}|[A-Za-z]{5}")  # not `資料`, `data` or a number
 _UNREAD = {
     "ja": "「{name}」は読み取れていません（{causes}）。",
     "en": "“{name}” could not be read ({causes}).",
@@ -244,7 +245,11 @@ def unread_files_named(question: str, language: str, stored: StoredTables) -> st
     terms = content_terms(question)
     failed = stored.read(DOCUMENTS, ("document_id",), where=pc.field("status") == DocumentStatus.FAILED)
     paths = [PurePath(document) for document in failed["document_id"].to_pylist()]
-    named = [path for path in paths if held_share(content_words(path.stem), terms) >= _NAMED_SHARE][:_FILES_NAMED]
+    named = [
+        path
+        for path in paths
+        if _TELLING.search(path.stem) and held_share(content_words(path.stem), terms) >= _NAMED_SHARE
+    ][:_FILES_NAMED]
     causes: dict[str, list[str]] = {str(path): [] for path in named}
     for row in stored.read(PARSE_FAILURES, ("document_id", "cause"), list(causes)).to_pylist():
         causes[row["document_id"]].append(cause_name(row["cause"], language))

@@ -81,6 +81,7 @@ _CLOCK = re.compile(r"(\d{1,2}):00(?::00)?")
 _WHICH = re.compile(
     r"どれ|どの|どこ|何|なに|教え|挙げ|知りた|お願い|ください|一覧|列挙|\b(?:which|what|list)\b|(?:は|って)[?？]?$"
 )
+_NEAR = re.compile("[隣近]|周辺|接する")  # which is elsewhere
 _ADDRESSES = 0.8  # share of the cells of a column
 _PLACE_NAMED = re.compile(
     rf"(?<![{KANJI}])(?P<place>[{KANJI}ヶケ]{{1,7}}?[都道府県市区町村])(?=[のにではがを、。?？]|内|$)"
@@ -416,7 +417,8 @@ def _in_places(plain: str, table: TableOfPage, other_places: set[int]) -> Iterat
     """The only column of addresses in which nearly each names a ward, city, town or prefecture, with those in the one
     that the question names.
     """
-    for match in _PLACE_NAMED.finditer(plain):
+    matches = list(_PLACE_NAMED.finditer(plain))
+    for match in matches if len({match["place"] for match in matches}) == 1 and not _NEAR.search(plain) else ():
         name = re.escape(match["place"])
         named, of_kind = (
             re.compile(rf"(?:\D{{1,8}}[都道府県市郡])?{form}(?=\S)") for form in (name, rf"\D{{1,6}}{name[-1]}")

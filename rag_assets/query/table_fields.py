@@ -11,7 +11,7 @@ looked for (`rag_assets.query.ask.asking`).
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,7 +85,7 @@ def fields_named(
         question names no table, or asks for anything else.
     """
     folded_text, spaced_text = fold_name(question), without_table_words(question)
-    definitions = _largest(_definitions(blocks, sheets))
+    definitions = _without_title_blocks(list(_definitions(blocks, sheets)))
     name_counts = Counter(name for definition in definitions for name in definition.names)
     meant_names = {
         name for name, count in name_counts.items() if count == 1 and _is_meant(folded_text, spaced_text, name)
@@ -133,13 +133,19 @@ def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str])
             above += [cell or "" for row in rows for cell in row["cells"]]
 
 
-def _largest(definitions: Iterable[_Definition]) -> list[_Definition]:
-    """Of those on one page that share a name, as a title block and the fields below it, the one with the most rows."""
-    largest: list[_Definition] = []
-    for definition in sorted(definitions, key=lambda definition: -len(definition.block["rows"] or ())):
-        if not any(other.page_number == definition.page_number and other.names & definition.names for other in largest):
-            largest.append(definition)
-    return largest
+def _without_title_blocks(definitions: Sequence[_Definition]) -> list[_Definition]:
+    """Definitions but those of one field at most that share a name with another on their page: its title block."""
+    return [
+        definition
+        for definition in definitions
+        if len(definition.block["rows"] or ()) - (definition.block["header_row_count"] or 0) > 1
+        or not any(
+            other is not definition
+            and other.page_number == definition.page_number
+            and not other.names.isdisjoint(definition.names)
+            for other in definitions
+        )
+    ]
 
 
 def _names_others(

@@ -1679,16 +1679,72 @@ def test_a_section_of_another_number_does_not_answer(question: str) -> None:
     assert not any(_FIXES[version] in text or f"{version} - " in text for version in ("v1.0", "v3.0"))
 
 
+def test_what_compares_the_plans_and_what_stands_beside_them_is_not_left_out() -> None:
+    names = ["プラン1の特徴", "料金", "プラン3の特徴"]
+    said = [
+        "機能は一部に限る。",
+        "プラン1が1,000円、プラン2が2,000円、プラン3が3,000円である。",
+        "すべての機能を使える。",
+    ]
+    blocks = [
+        block
+        for name, text in zip(names, said, strict=True)
+        for block in (PageBlock("heading", (), name), PageBlock("paragraph", (name,), text))
+    ]
+    text = "\n".join(f"{name}\n{text}" for name, text in zip(names, said, strict=True))
+    (first, *_), _ = extracts([Ask("プラン3の月額料金はいくらですか")], [source(text)], blocks)
+    assert said[1] in first.text
+
+
+def test_a_number_in_the_title_is_not_that_of_the_sections() -> None:
+    title, known = "v3.0 リリースノート", "v2.0 の既知の問題"
+    blocks = [
+        PageBlock("heading", (), title),
+        PageBlock("heading", (title,), known),
+        PageBlock("paragraph", (title, known), "印刷できないことがある。"),
+        PageBlock("heading", (title,), "互換性"),
+        PageBlock("paragraph", (title, "互換性"), "旧バージョンのデータは変換せずにそのまま使える。"),
+    ]
+    text = "\n".join(block.text for block in blocks)
+    sentences, _ = extracts([Ask("v2.0のデータは使えますか")], [source(text)], blocks)
+    assert any("旧バージョンのデータは変換せずにそのまま使える。" in sentence.text for sentence in sentences)
+
+
+def test_all_numbers_that_are_named_must_stand_above() -> None:
+    texts = {"第1章 総則": "この規則は、目的を定める。", "第2章 服務": "従業員は、服装を整える。"}
+    blocks = [
+        block
+        for chapter, text in texts.items()
+        for block in (
+            PageBlock("heading", (), chapter),
+            PageBlock("heading", (chapter,), "第3条"),
+            PageBlock("paragraph", (chapter, "第3条"), text),
+        )
+    ]
+    sources = [source(f"{chapter}\n第3条\n{text}", number) for number, (chapter, text) in enumerate(texts.items(), 1)]
+    said = "\n".join(item.text for item in extracts([Ask("第2章第3条は何を定めていますか")], sources, blocks)[0])
+    assert texts["第2章 服務"] in said
+    assert texts["第1章 総則"] not in said
+
+
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
         ("v2.0のバグ修正は", {("v", "2")}),
+        ("販売システムv8.0の影響", {("v", "8")}),
         ("バージョン 2.10 と Ver.3", {("v", "2.10"), ("v", "3")}),
-        ("第３章第2条", {("第章", "3"), ("第条", "2")}),
+        ("第３章第2条", {("章", "3"), ("条", "2")}),
         ("ケース3の手順", {("ケース", "3")}),
         ("v2.0以降の変更", set()),
         ("changes since v2.0", set()),
+        ("第3条以降で定める", set()),
+        ("第3条から第5条", set()),
+        ("v1.0〜v3.0の新機能", set()),
+        ("ステップ1〜5の概要", set()),
+        ("What changed in v2.0 or later?", set()),
         ("12月の売上", set()),
+        ("第3者と第3四半期", set()),
+        ("top 3 of 5 in 2024", set()),
     ],
 )
 def test_numbers_that_sections_are_chosen_by(text: str, numbers: set[tuple[str, str]]) -> None:

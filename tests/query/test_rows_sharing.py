@@ -338,6 +338,8 @@ _TANKS = [
         ("灘区以外の給水拠点の一覧", None),
         ("神戸市の給水拠点の一覧", None),  # of which nearly all are, but few say so
         ("灘区役所の給水拠点の一覧", None),
+        ("灘区に隣接する区の給水拠点の一覧", None),
+        ("神戸市の灘区の給水拠点の一覧", None),  # of one of the two
     ],
 )
 def test_rows_of_a_ward_are_told_by_where_their_addresses_begin(question: str, names: list[str] | None) -> None:

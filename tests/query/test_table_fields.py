@@ -150,3 +150,13 @@ def test_the_fields_are_below_a_title_block_with_the_same_header_and_names_stand
     assert found is not None
     assert [row[1] for row in found[1].cells] == ["user_id", "name"]
     assert asks_for_fields("ユーザーMSTの項目は")
+
+
+def test_each_table_of_a_sheet_has_its_own_fields() -> None:
+    blocks = [
+        table(2, [HEADER, *USERS], section=("ユーザーテーブル",)),
+        table(2, [HEADER, *ORDERS], section=("注文テーブル",)),
+    ]
+    found = fields_named("注文テーブルの項目は", blocks, {2: "データベース定義"}, (), are_whole=True)
+    assert found is not None
+    assert [row[2] for row in found[1].cells] == ["order_id", "amount"]

@@ -290,6 +290,8 @@ def test_people_are_counted_in_a_table_with_a_column_of_their_names() -> None:
         assert counted is not None
         assert counted.said == "2人 (部署: 営業部)"
     assert selected("営業部は何人いますか", ["案件", "部署", "人数"], staff) is None
+    rooms = [["会議室1", "10", "本館"], ["会議室2", "20", "本館"], ["会議室3", "30", "別館"]]
+    assert selected("本館の会議室の定員は何人ですか", ["会議室", "定員", "棟"], rooms) is None
     twice = selected("営業部は何人いますか", ["氏名", "部署", "等級"], [*staff, ["甲", "営業部", "4"]])
     assert twice is None or not twice.said
 

@@ -53,10 +53,10 @@ from rag_assets.query.ask.wanted import (
 from rag_assets.query.page_sections import (
     PageBlock,
     PageBlocks,
+    PagePaths,
     body_rows,
     cells_of,
     header_rows,
-    numbered_section,
     numbers_named,
     standing_together,
 )
@@ -292,32 +292,44 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
 def _in_numbered_section(
     question: str, candidates: Sequence[_Candidate], blocks_of: PageBlocks
 ) -> Sequence[_Candidate]:
-    """The candidates without those under a heading of another number, and those that list such numbers, of documents
-    in which headings have the one that the question names, as `v2.0`.
+    """The candidates without those under a heading of another number, and without contents, of documents in which
+    headings of that level have the number that the question names, as `v2.0`.
     """
     asked = numbers_named(question)
-    pages = {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates if asked}
-    labels: dict[str, set[str]] = {}
-    for document, number in pages:
-        headings = {heading for block in blocks_of(document, number) for heading in block.path}
-        labels.setdefault(document, set()).update(
-            label for heading in headings for label, _ in numbers_named(heading) & asked
-        )
+    if not asked:
+        return candidates
+    numbers = {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates}
+    pages = {page: PagePaths(blocks_of(*page)) for page in numbers}
+    headings: dict[str, set[tuple[int, str]]] = {}  # by document, with their level
+    for (document, _), page in pages.items():
+        headings.setdefault(document, set()).update(pair for path in page.paths for pair in enumerate(path))
+    levels = {  # of the numbers that the question names, by kind
+        document: {(kind, level) for level, heading in pairs for kind, _ in numbers_named(heading) & asked}
+        for document, pairs in headings.items()
+    }
+    names = {
+        document: {squeezed(heading) for _, heading in pairs if levels[document] and numbers_named(heading)}
+        for document, pairs in headings.items()
+    }
 
     def is_elsewhere(candidate: _Candidate) -> bool:
-        document, text = candidate.source.document_id, candidate.statement.text
-        own = {pair for pair in numbers_named(text) if pair[0] in labels[document]}
-        if own & asked:
-            return len(own - asked) >= _LISTED_NUMBERS
-        section = numbered_section(text.splitlines(), blocks_of(document, candidate.source.page_number))
-        above = {pair for pair in section if pair[0] in labels[document]}
-        return bool(above) and not above & asked
+        source, statement = candidate.source, candidate.statement
+        if not (of_document := levels[source.document_id]):
+            return False
+        lines = statement.lines or statement.text.splitlines()
+        listed = [line for line in lines if squeezed(line) in names[source.document_id]]
+        if sum(not numbers_named(line) & asked for line in listed) >= _LISTED_NUMBERS:
+            return True
+        own_kinds = {kind for kind, _ in numbers_named(statement.text) & asked}
+        path = pages[source.document_id, source.page_number].path_of(lines)
+        above = [
+            {pair for pair in numbers_named(path[level]) if pair[0] == kind}
+            for kind, level in of_document
+            if level < len(path) and kind not in own_kinds
+        ]
+        return any(pairs and not pairs & asked for pairs in above)
 
-    return [
-        candidate
-        for candidate in candidates
-        if not labels.get(candidate.source.document_id) or not is_elsewhere(candidate)
-    ]
+    return [candidate for candidate in candidates if not is_elsewhere(candidate)]
 
 
 def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
@@ -613,8 +625,11 @@ def _sureness(
     texts = dict.fromkeys(candidate.source.whole_text for candidate in passage)
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
     if is_foreign := _is_foreign(question.text, best.source):  # where abbreviations are the same
-        abbreviations = {name.lower() for name in _ABBREVIATION.findall(unicodedata.normalize("NFKC", question.text))}
-        lacks = lacks or not all(name in fold_name("\n".join((called, *texts))) for name in abbreviations)
+        plain = unicodedata.normalize("NFKC", question.text)
+        is_shouted = plain.isascii() and plain.isupper()
+        abbreviations = set() if is_shouted else {name.lower() for name in _ABBREVIATION.findall(plain)}
+        held = fold_name("\n".join((called, *texts)))
+        lacks = lacks or (bool(abbreviations) and not any(name in held for name in abbreviations))
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not is_foreign
     taken_off = (

@@ -46,7 +46,9 @@ _COUNT_ASKED = re.compile(
     r"|\bhow many\b"
 )
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
-_PERSON = re.compile(r"氏名|姓名|名前|[者員]名?$|\bname$")  # name of a column
+_PERSON = re.compile(
+    r"氏名|姓名|名前|[者員]名?$|^(?:(?:full|first|last|employee|user|member|person)\s)?name$"
+)  # a column
 _NUMBERED_FIGURE = re.compile(  # as of `2010年`
     r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
 )
@@ -314,7 +316,7 @@ class RowsAsked:
             ):
                 return None
             people = [[row[place] for row in rows] for place, key in enumerate(table.keys) if _PERSON.search(key)]
-            if self.of_people and not any(len(set(names)) == len(rows) for names in people):
+            if self.of_people and not any(_are_people(names) for names in people):
                 return None
             selected_by = ", ".join(terms or [name for name in table.names if name][-1:])
             unit = "人" if self.of_people else "件"
@@ -547,6 +549,11 @@ def _has_amounts(table: TableOfPage) -> bool:
         for place, key in enumerate(table.keys)
         if not any(pattern.search(key) for pattern in (_RUNNING_NUMBER, _IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
     )
+
+
+def _are_people(names: Sequence[str]) -> bool:
+    """Whether the cells of a column are names of as many people: each there, once, and no figure."""
+    return all(names) and len(set(names)) == len(names) and not re.search(r"\d", "".join(names))
 
 
 def number_said(count: int, question: str, selected_by: str, unit: str = "件") -> str:

@@ -224,9 +224,10 @@ def referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
 def _without_replaced(query: str, earlier: str, question: str) -> str:
     """Keywords of an earlier question without what a later one names in their place.
 
-    That is a code or year of the form of another, of a name with a year (TSKaigi2025) the year alone, and a word that is compounded with the same as another (適用対象者
-    and 適用期間, "access token" and "refresh token"): with 「その」 the last word of all, else the last such one. A
-    question with a pronoun of its own speaks of what was named, and replaces nothing.
+    That is a code or year of the form of another, of a name with a year (TSKaigi2025) the year alone, and a word that
+    is compounded with the same as another (適用対象者 and 適用期間, "access token" and "refresh token"): with 「その」
+    the last word of all, else the last such one. A question with a pronoun of its own speaks of what was named, and
+    replaces nothing.
 
     Args:
         query: The keywords.
