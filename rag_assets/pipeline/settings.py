@@ -631,7 +631,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, then environment, then the TOML file; then an empty variable, which states that no file is used."""
+        """Arguments, then environment, then the TOML file, then empty variables, which state that no file is used."""
         del dotenv_settings, file_secret_settings
         path = _config_file()
         file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
