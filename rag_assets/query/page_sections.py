@@ -200,7 +200,6 @@ class PagePaths:
     """Which headings the lines of a page stand under."""
 
     def __init__(self, blocks: Sequence[PageBlock]) -> None:
-        self.paths = {block.path for block in blocks}
         self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
         self._places: dict[str, list[int]] = {}
         for place, (line, _) in enumerate(self._lines):

@@ -21,6 +21,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, groupby
 from pathlib import PurePath
 from typing import NamedTuple
@@ -298,33 +299,34 @@ def _in_numbered_section(
     asked = numbers_named(question)
     if not asked:
         return candidates
-    numbers = {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates}
-    pages = {page: PagePaths(blocks_of(*page)) for page in numbers}
     headings: dict[str, set[tuple[int, str]]] = {}  # by document, with their level
-    for (document, _), page in pages.items():
-        headings.setdefault(document, set()).update(pair for path in page.paths for pair in enumerate(path))
+    for document, number in {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates}:
+        of_page = (pair for block in blocks_of(document, number) for pair in enumerate(block.path))
+        headings.setdefault(document, set()).update(of_page)
     levels = {  # of the numbers that the question names, by kind
         document: {(kind, level) for level, heading in pairs for kind, _ in numbers_named(heading) & asked}
         for document, pairs in headings.items()
     }
     names = {
-        document: {squeezed(heading) for _, heading in pairs if levels[document] and numbers_named(heading)}
-        for document, pairs in headings.items()
+        document: {squeezed(heading) for _, heading in headings[document] if numbers_named(heading)}
+        for document, of_document in levels.items()
+        if of_document
     }
+    paths_of = cache(lambda document, number: PagePaths(blocks_of(document, number)))
 
     def is_elsewhere(candidate: _Candidate) -> bool:
         source, statement = candidate.source, candidate.statement
-        if not (of_document := levels[source.document_id]):
+        if source.document_id not in names:
             return False
         lines = statement.lines or statement.text.splitlines()
         listed = [line for line in lines if squeezed(line) in names[source.document_id]]
         if sum(not numbers_named(line) & asked for line in listed) >= _LISTED_NUMBERS:
             return True
         own_kinds = {kind for kind, _ in numbers_named(statement.text) & asked}
-        path = pages[source.document_id, source.page_number].path_of(lines)
+        path = paths_of(source.document_id, source.page_number).path_of(lines)
         above = [
             {pair for pair in numbers_named(path[level]) if pair[0] == kind}
-            for kind, level in of_document
+            for kind, level in levels[source.document_id]
             if level < len(path) and kind not in own_kinds
         ]
         return any(pairs and not pairs & asked for pairs in above)

@@ -46,9 +46,9 @@ _COUNT_ASKED = re.compile(
     r"|\bhow many\b"
 )
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
-_PERSON = re.compile(
+_PERSON = re.compile(  # name of a column
     r"氏名|姓名|名前|[者員]名?$|^(?:(?:full|first|last|employee|user|member|person)\s)?name$"
-)  # a column
+)
 _NUMBERED_FIGURE = re.compile(  # as of `2010年`
     r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
 )
