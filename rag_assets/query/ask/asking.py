@@ -9,6 +9,7 @@ passages ──► nothing found ───────────────�
     │        ├──► asks for rows of a whole table ────► rows, their number (table_rows, row_sentences)
     │        ├──► names a table, and its fields ─────► fields             (table_fields)
     │        ├──► names what rows share with a quote ► rows, their number (rows_sharing)
+    │        ├──► asks what kinds a column has ──────► its values         (column_values)
     │        └──► any other question ────────────────► quotes             (extracts)
     ├──► meta_knowledge: records of questions ───┐
     ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
@@ -79,6 +80,7 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits
+from rag_assets.query.column_values import asks_for_kinds, values_of_column
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
@@ -435,10 +437,12 @@ class Asking:
         trace.add("quote", began, len(sentences))
         if (fields := self._fields(retrieval, sources, sentences, trace)) is not None:
             return fields
-        if answers and row:
+        if answers:
             first = sentences[0].citations[0].number
             source = next(source for source in sources if source.number == first)
-            if (shared_rows := self._shared_rows(retrieval, row, source, trace)) is not None:
+            if (kinds := self._kinds(retrieval, source, trace)) is not None:
+                return kinds
+            if row and (shared_rows := self._shared_rows(retrieval, row, source, trace)) is not None:
                 return shared_rows
         plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
@@ -458,25 +462,48 @@ class Asking:
     ) -> _AnswerParts | None:
         """The rows of the table of a row that share with it what the question names; None where no others do."""
         began = time.perf_counter()
+        page = self._tables_asked(retrieval.question, source)
+        if page is None:
+            return None
+        number, tables, is_whole = page
+        row = row if number == source.page_number else ()
+        selection = rows_sharing(retrieval.question, row, tables, are_whole=is_whole)
+        if selection is None:
+            return None
+        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
+
+    def _kinds(self, retrieval: Retrieval, source: Source, trace: TraceRecorder) -> _AnswerParts | None:
+        """The different values of the column whose kinds of values a question asks for; None where it asks for none."""
+        if not asks_for_kinds(retrieval.question):
+            return None
+        began = time.perf_counter()
+        page = self._tables_asked(retrieval.question, source)
+        if page is None:
+            return None
+        number, tables, is_whole = page
+        selection = values_of_column(retrieval.question, tables, are_whole=is_whole)
+        if selection is None:
+            return None
+        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
+
+    def _tables_asked(self, question: str, source: Source) -> tuple[int | None, list[TableOfPage], bool] | None:
+        """The tables of the sheet that a question names, or else of the page of a passage, with its number and whether
+        none of them goes on at another page; None where it names several sheets.
+        """
         documents, number = [source.document_id], source.page_number
         is_of_sheet = source.citation.cell_range is not None  # which no page ends
         if is_of_sheet:
             pages = self.stored.read(PAGES, ("page_number", "page_name"), documents).to_pylist()
-            sheet_numbers = sheets_named(
-                retrieval.question, {page["page_number"]: page["page_name"] or "" for page in pages}
-            )
+            sheet_numbers = sheets_named(question, {page["page_number"]: page["page_name"] or "" for page in pages})
             if sheet_numbers and number not in sheet_numbers:
                 if len(sheet_numbers) > 1:
                     return None
-                number, row = min(sheet_numbers), ()
+                number = min(sheet_numbers)
         is_wanted = (pc.field("page_number") == number) & (pc.field("kind") == "table")
         blocks = self.stored.read(BLOCKS, _TABLE_COLUMNS, documents, is_wanted)
         short, names = blocks.filter(_are_short(blocks)).to_pylist(), (*_names_of(source), str(source.citation))
         tables = [table for block in short if (table := TableOfPage.of(block, names, named=False))]
-        selection = rows_sharing(retrieval.question, row, tables, are_whole=is_of_sheet)
-        if selection is None:
-            return None
-        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
+        return number, tables, is_of_sheet
 
     def _fields(
         self, retrieval: Retrieval, sources: Sequence[Source], sentences: Sequence[Sentence], trace: TraceRecorder

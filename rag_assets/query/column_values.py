@@ -1,0 +1,99 @@
+"""What kinds of values a column of a table has: 「契約区分にはどんな種類がある」, "What values of status are there?".
+
+A passage holds a part of a table; the values of all its rows are told from the table as it was read, each once, in the
+order in which they come.
+
+What stays out: on which page the table is (`rag_assets.query.ask.asking`), and the rows that have a value
+(`rag_assets.query.rows_sharing`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
+from rag_assets.query.ask.wanted import is_named
+from rag_assets.query.rows_sharing import CONDITIONED
+from rag_assets.text.folding import fold_name
+from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
+
+_MOST_VALUES = 40
+_LEAST_NAME = 2  # characters
+_REPEATED = 0.5  # least share of the rows whose value another row has
+_KINDS = "種類|種別|区分|分類|選択肢|候補|パターン|値|内訳"
+_ENGLISH_KINDS = r"\b(?:kinds|types|values|options|categories)\b"
+_KINDS_ASKED = re.compile(rf"何種類|(?:どんな|どういう|どのような|何の)もの|{_KINDS}|{_ENGLISH_KINDS}")
+_KNOWN = re.compile(  # of what may stand behind the name of the column
+    rf"何種類|{_KINDS}|何|全部?|一覧|列挙|[取使選入指設登定録得有挙教知示見出]"
+)
+_BEFORE_NAME = rf"{_ENGLISH_KINDS}(?: are there)?(?: (?:of|in|for|does|can))?(?: the| column)*\W+"
+
+
+def asks_for_kinds(question: str) -> bool:
+    """Whether a question may ask which kinds of values a column has."""
+    return len(question) <= QUESTION_CHARS and _KINDS_ASKED.search(fold_name(question)) is not None
+
+
+def values_of_column(question: str, tables: Sequence[TableOfPage], *, are_whole: bool = True) -> Selection | None:
+    """The different values of the only column of a page whose kinds of values a question asks for.
+
+    Args:
+        question: The question.
+        tables: Those of the page.
+        are_whole: Whether none goes on at another page.
+
+    Returns:
+        For each value the first row that has it, with that value alone, after how many they are where that is sure;
+        None where no column or several are named so, its values tell rows apart, or the question names a condition.
+    """
+    parts: dict[tuple[tuple[str, ...], tuple[str, ...]], list[TableOfPage]] = {}
+    for table in tables:
+        parts.setdefault((table.keys, table.section), []).append(table)
+    joined = (replace(alike[0], rows=tuple(row for part in alike for row in part.rows)) for alike in parts.values())
+    selections = [found for table in joined if (found := _values(fold_name(question), table, are_whole)) is not None]
+    return selections[0] if len(selections) == 1 else None
+
+
+def _values(folded_text: str, table: TableOfPage, are_whole: bool) -> Selection | None:
+    folded_text, rows = folded_text.rstrip("。?？! "), table.rows
+    asked_places = [place for place, key in enumerate(table.keys) if _asks_for_kinds(folded_text, key)]
+    if len(asked_places) != 1 or CONDITIONED.search(folded_text):
+        return None
+    place = asked_places[0]
+    if any(
+        re.search(rf"{re.escape(key)}(?:と(?!し)|[や・/、]|及び|および| and )", folded_text)
+        for key in table.keys
+        if key
+    ):
+        return None  # of several columns
+    first_rows = {row[place]: row for row in reversed(rows) if row[place]}
+    ordered_rows = [row for row in rows if first_rows.get(row[place]) is row]
+    repeated_count = sum(1 for row in rows if row[place]) - len(ordered_rows)
+    values = {fold_name(value) for value in first_rows}
+    is_conditioned = any(
+        len(word := fold_name(cell)) > 1 and word not in values and is_named(folded_text, word)
+        for row in rows
+        for at, cell in enumerate(row)
+        if at != place and cell
+    )
+    if is_conditioned or not 1 < len(ordered_rows) <= _MOST_VALUES or repeated_count < _REPEATED * len(ordered_rows):
+        return None
+    column = table.columns[place]
+    pairs = tuple(((column, row[place]),) for row in ordered_rows)
+    said = number_said(len(ordered_rows), folded_text, column, "種類") if are_whole else ""
+    return Selection(pairs, tuple(ordered_rows), said)
+
+
+def _asks_for_kinds(folded_text: str, key: str) -> bool:
+    """Whether a question asks which kinds of values a column has, and nothing else behind its name."""
+    for name in dict.fromkeys((key, key.rpartition("の")[2])):
+        if len(name) < _LEAST_NAME or not is_named(folded_text, name):
+            continue
+        if re.search(rf"{_BEFORE_NAME}{re.escape(name)}(?:\W|$)", folded_text):
+            return True
+        behind = folded_text.rpartition(name)[2]
+        rest = _KNOWN.sub(" ", behind)
+        is_known = not re.search(rf"[^\s{HIRAGANA}、,「」『』]|[{HAN}{KATAKANA_AND_MARKS}]", rest)
+        if is_known and _KINDS_ASKED.search(behind) and behind[:1] not in {"s", "-"}:
+            return True
+    return False

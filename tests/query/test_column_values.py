@@ -1,0 +1,79 @@
+"""The kinds of values that a column of a table has: all of them, where that is asked and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from rag_assets.query.ask.table_rows import Selection, TableOfPage
+from rag_assets.query.column_values import values_of_column
+
+COLUMNS = ["顧客ID", "事業者名", "契約区分", "比較上の位置づけ", "件数"]
+ROWS = [
+    ["C1", "鈴木工芸", "委託販売", "主要", "3"],
+    ["C2", "井上民芸", "賃貸", "主要", "1"],
+    ["C3", "山本染物", "委託販売", "補完", "3"],
+    ["C4", "林窯", "講師契約", "補完", "2"],
+    ["C5", "森漆器", "賃貸", "主要", "2"],
+    ["C6", "谷和紙", "", "主要", "1"],
+]
+
+
+def values(question: str, rows: list[list[str]] = ROWS, columns: list[str] = COLUMNS) -> Selection | None:
+    block: dict[str, Any] = {"header_row_count": 1, "rows": [{"cells": cells} for cells in [columns, *rows]]}
+    table = TableOfPage.of({**block, "section": []}, ("顧客管理",))
+    assert table is not None
+    return values_of_column(question, [table])
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("工芸品の顧客管理データで、契約区分にはどんな種類がある？", "3種類 (契約区分)"),
+        ("顧客の契約区分は何種類ありますか", "3種類 (契約区分)"),
+        ("契約区分として使われている値を全部教えてください。", "3種類 (契約区分)"),
+        ("候補につける「位置づけ」の区分を全部知りたい", "2種類 (比較上の位置づけ)"),
+    ],
+)
+def test_each_value_is_told_once(question: str, said: str) -> None:
+    selection = values(question)
+    assert selection is not None and selection.said == said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What values of status are there?", "2 (Status)"),
+        ("Which kinds of status does the ticket list have?", "2 (Status)"),
+        ("What is the status of T-1?", ""),
+        ("Which status does Bob have?", ""),
+    ],
+)
+def test_english_questions(question: str, said: str) -> None:
+    rows = [["T-1", "Open", "Alice"], ["T-2", "Closed", "Bob"], ["T-3", "Open", "Carol"]]
+    selection = values(question, rows, ["ID", "Status", "Owner"])
+    assert (selection.said if selection is not None else "") == said
+
+
+def test_values_stand_in_the_order_of_the_table_with_the_first_row_that_has_them() -> None:
+    selection = values("契約区分にはどんな種類がありますか")
+    assert selection is not None
+    assert selection.rows == tuple((("契約区分", value),) for value in ("委託販売", "賃貸", "講師契約"))
+    assert [cells[0] for cells in selection.cells] == ["C1", "C2", "C4"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "鈴木工芸の契約区分は何ですか",  # of one row
+        "契約区分を教えてください",
+        "鈴木工芸の契約区分にはどんな種類がありますか",  # a condition
+        "契約区分が賃貸以外の種類は",
+        "契約区分の種類を決めたのは誰ですか",
+        "契約区分の種類ごとの手数料は",
+        "事業者名にはどんな種類がありますか",  # which tell the rows apart
+        "契約区分と比較上の位置づけの種類を全部",  # of two columns
+        "手数料にはどんな種類がありますか",  # no column
+    ],
+)
+def test_nothing_is_told_of_another_question(question: str) -> None:
+    assert values(question) is None
