@@ -5,6 +5,7 @@ passages ──► nothing found ───────────────�
     │
     ├──► asks for the files themselves ──────────────► their number, names     (inventory)
     ├──► no language model, or it failed
+    │        ├──► asks which documents tell of it ───► their names        (documents_about)
     │        ├──► asks about documents as a whole ───► overview           (overview)
     │        ├──► asks for rows of a whole table ────► rows, their number (table_rows, row_sentences)
     │        ├──► names a table, and its fields ─────► fields             (table_fields)
@@ -43,7 +44,7 @@ from rag_assets.contracts.modes import (
     TEXT_MAP_REDUCE_MODE,
 )
 from rag_assets.contracts.ports import AnswerScorer, LanguageModel
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES
 from rag_assets.query.ask.answers import (
     Answer,
     Answered,
@@ -81,6 +82,7 @@ from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, Tab
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits
 from rag_assets.query.column_values import asks_for_kinds, values_of_column
+from rag_assets.query.documents_about import documents_about, topic_of
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
 from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
@@ -232,7 +234,8 @@ class Asking:
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if parts is None:
             parts = (
-                self._overview(retrieval, trace)
+                self._documents_about(retrieval, trace)
+                or self._overview(retrieval, trace)
                 or self._from_table(retrieval, trace)
                 or self._from_quotes(retrieval, trace)
             )
@@ -316,6 +319,23 @@ class Asking:
             return None
         sentences = plain_sentences(facts.sentences, facts.sources)
         return _AnswerParts(sentences, facts.sources, opening=facts.text or opening(retrieval.language))
+
+    def _documents_about(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
+        """The documents that say something of a topic; None where that is not asked, or none does."""
+        question, history = retrieval.question, retrieval.parameters.history
+        topic = None if history and refers_back(question) else topic_of(question)
+        if topic is None:
+            return None
+        began = time.perf_counter()
+        allowed = self._allowed(retrieval, trace)
+        rows = self.stored.read(DOCUMENTS, ("document_id", "title")).to_pylist()
+        rows = [row for row in rows if allowed is None or row["document_id"] in allowed]
+        passages_of = self._passages_of(retrieval, trace)
+        facts = documents_about(topic, retrieval.language, rows, self.find(topic), passages_of)
+        if facts is None:
+            return None
+        trace.add("documents", began, len(facts.sentences))
+        return _AnswerParts(plain_sentences(facts.sentences, facts.sources), facts.sources, opening=facts.text)
 
     def _from_table(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
         """Rows of a whole table that a question asks for, their number, or a sum; None where not one table does."""
