@@ -1299,6 +1299,20 @@ def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
     assert len(lists[1]) == 6
 
 
+def test_items_with_a_label_and_a_value_are_of_the_item_that_announces_them() -> None:
+    lines = [
+        "第3条",
+        "1. 出張旅費は交通費、日当及び宿泊料の三種とする。",
+        "2. 出張する場合の日当は次の基準によって支給する。",
+    ]
+    values = ["1. 代表取締役：25,000円", "2. 取締役：10,000円", "3. 管理職・一般社員：8,000円"]
+    last = "3. 海外への出張に関しては倍額とする。"
+    found = statements("\n".join([*lines, *values, last]))
+    lists = [statement.lines for statement in found if statement.kind is StatementKind.LIST]
+    assert lists == [(lines[2], *values), (*lines, *values, last)]
+    assert all("代表取締役" not in statement.context for statement in found)
+
+
 def test_no_list_is_lost_where_items_of_items_have_items() -> None:
     text = (
         "The rules of the contest are as follows:\n1. A rubric will be used by the judges, focusing on these aspects:\n"

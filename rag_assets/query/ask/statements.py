@@ -279,7 +279,7 @@ class _StatementReader:
         steps = _steps(lines)
         for place, (line, *next_lines) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
             self.following, self.is_step = (next_lines[0], next_lines[1]), place in steps
-            if self.outer is not None and counts_on(self.lead, line):
+            if self.outer is not None and counts_on(self.lead, line) and not self._repeats_outer(line):
                 yield from self._closed_inner()
             pair = _PAIR.match(line) if not _is_row(line) else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
@@ -316,6 +316,11 @@ class _StatementReader:
         next_line = self.following[0]
         is_item = self.outer is None and ITEM.match(line) and ITEM.match(next_line)
         return bool(is_item) and not counts_on(line, next_line)
+
+    def _repeats_outer(self, line: str) -> bool:
+        """Whether the item after this one of the inner list has the number of the next one of the outer list, too."""
+        counts_in = bool(self.gathered) and counts_on(self.gathered[-1], line)
+        return counts_in and counts_on(self.lead, self.following[0])
 
     def _continued_item(self) -> str:
         """The last item of a list that goes on with the next one behind this line or the one below; else nothing."""
@@ -428,13 +433,14 @@ class _StatementReader:
     def _heading(self, line: str) -> Iterator[Statement]:
         self._end_table()
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
-        heads = self._heads_next(line, item=item) and not is_step
+        states = _STATES.match(line) is not None
+        heads = self._heads_next(line, item=item) and not is_step and not states
         if self.lead and not heads and (self.gathered or announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
             yield from self._closed_list()
             self.lead = line
-        if not item or _HEADS.match(line):
+        if not states and (not item or _HEADS.match(line)):
             self.headings.append(line)
         self.item = line if item else ""
 
