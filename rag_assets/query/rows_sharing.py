@@ -181,7 +181,8 @@ def _select_rows(
         asked_terms & _terms(" ".join(own_row)) if own_row and own_row in chosen_rows and not several else set()
     )
     rows = [row for row in chosen_rows if held_terms <= _terms(" ".join(row))]
-    is_less = len(rows) == len(table.rows) and own_row is not None
+    names_code = any(re.search(r"\d", value) for criterion in criteria for value in criterion.values)
+    is_less = len(rows) == len(table.rows) and own_row is not None and not (several and names_code)
     goes_on = any(table.goes_on(criterion.place) for criterion in criteria)
     if not 1 < len(rows) <= _MOST_ROWS or is_less or (goes_on and any(criterion.is_not for criterion in criteria)):
         return None

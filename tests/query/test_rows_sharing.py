@@ -236,6 +236,12 @@ def test_a_grade_with_a_sign_is_not_the_grade_without() -> None:
     assert shared("評価がA-の社員は？", 0, rows, columns) is None
 
 
+def test_a_cell_that_all_rows_have_selects_none() -> None:
+    rows = [["案件配信", "取込業務"], ["案件配信", "認証業務"], ["案件配信", "閲覧業務"]]
+    question = "案件配信の統計グラフは、案件をどんなカテゴリに分けて集計しますか"
+    assert shared(question, 0, rows, ["システム", "業務"]) is None
+
+
 def test_a_time_of_day_is_told_by_the_only_column_that_has_it() -> None:
     columns = ["番号", "投票所", "開始", "終了"]
     rows = [["18", "一小", "7:00", "20:00"], ["19", "二小", "7:00", "18:00"], ["20", "三小", "7:00", "18:00"]]

@@ -115,8 +115,8 @@ _OFF = 0.85  # of a score, for a list where none is asked for, and what only rep
 _ABBREVIATION = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{2,}(?![A-Za-z0-9])")
 _LISTED_NUMBERS = 2  # beside the one that is asked for
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
-_NO_NUMBER = 0.4  # of a score, for a statement without a number or a date where one is asked for
-_LACKING_NUMBER = 2.0  # taken off where the best statement has none
+_NO_VALUE = 0.4  # of a score, for a statement without a number, date or address where one is asked for
+_LACKING_VALUE = 2.0  # taken off where the best statement has none
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
@@ -434,7 +434,7 @@ def _words_score(question: WeightedQuestion, candidate: _Candidate, coverage: fl
     if _NEGATED_CONDITION.search(statement.text) and not _NEGATION.search(question.text):
         score *= _OPPOSITE
     score += _COVERED * coverage + _LINKED * question.leads(statement)
-    return _NO_NUMBER * score if question.wanted.lacks_number(statement) else score
+    return _NO_VALUE * score if question.wanted.lacks_value(statement) else score
 
 
 def _best_candidates(
@@ -635,7 +635,7 @@ def _sureness(
     coverage = _coverage(question.text, best.source)
     lacks_word = lacks_word and best.log_odds < _READ_SURELY and not is_foreign
     taken_off = (
-        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_NUMBER * question.wanted.lacks_number(best.statement)
+        _LACKING * lacks + _LACKING_WORD * lacks_word + _LACKING_VALUE * question.wanted.lacks_value(best.statement)
     )
     says_little = question.wanted.several or question.repeats(best.own, best.statement)
     key_score = 0.0 if says_little else question.keyed(best.statement)

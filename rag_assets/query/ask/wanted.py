@@ -2,8 +2,8 @@
 
 Its terms have weights, by which is told what it names of a statement.
 
-A statement without a number, a date, money, a percentage or a time where that is asked for is no answer, whatever words
-it shares. Other units are not compared: what scores statements tells them apart as well.
+A statement without a number, a date, money, a percentage, a time or the name of a file where that is asked for is no
+answer, whatever words it shares. Other units are not compared: what scores statements tells them apart as well.
 
 What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
 """
@@ -104,7 +104,8 @@ _SHARE = re.compile(
 _SHARED = re.compile(r"[%％率]|割合|(?<![a-z])(?:percent(?:age)?|share|rate)(?![a-z])", re.IGNORECASE)
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|"
+    r"(?:期間|日数)(?:は|って)(?:どのくらい|どれくらい|どれだけ|何)|\bhow long (?:does|do|did|will|until|before"
     rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
     re.IGNORECASE,
 )
@@ -114,6 +115,12 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
+_PATH_ASKED = re.compile(
+    r"(?:ファイル(?:の名前|名)|URL|URI|(?<![^\W])パス)(?:は|って)?(?:(?:何|なん|なに|どこ)(?:で(?:す|しょ)|に|と|[?？。]|$)|を教え|[?？。]|$)"
+    r"|\bwhat (?:is|are) the (?:\w+ ){0,2}(?:file ?name|url|uri|path)s?\b",
+    re.IGNORECASE,
+)
+_PATH = re.compile(r"\w\.[a-z]\w{1,5}(?!\w)|[/\\]\w", re.IGNORECASE)
 _UNTIL_ASKED = re.compile("いつまで(?!も)")
 _UNTIL = re.compile(r"まで|迄|限り|期限|永久|末[日にで]?|当日|\d[/:]\d")
 _ASKING = re.compile(
@@ -146,6 +153,7 @@ class AnswerTraits:
         date: Whether for a date.
         until: Whether for a term.
         link: Whether for what comes before or after something.
+        path: Whether for the name of a file or an address.
         numbers: That stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
@@ -159,6 +167,7 @@ class AnswerTraits:
     date: bool
     until: bool
     link: bool
+    path: bool
     numbers: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
@@ -181,6 +190,7 @@ class AnswerTraits:
             bool(_DATE_ASKED.search(text)),
             bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
+            bool(_PATH_ASKED.search(text)),
             frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
             _defined_names(question),
@@ -200,14 +210,15 @@ class AnswerTraits:
         """Whether something is to be explained, and a statement says what it is, does or means."""
         return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
-    def lacks_number(self, statement: Statement) -> bool:
-        """Whether a number is asked for, and a statement has none of its kind that the question has not."""
+    def lacks_value(self, statement: Statement) -> bool:
+        """Whether a number or address is asked for, and a statement has none of its kind that the question has not."""
         text = _ADDRESS_OR_PAGE.sub(" ", unicodedata.normalize("NFKC", statement.text))
         if (
             (self.date and not _DATE.search(text))
             or (self.until and not any(pattern.search(text) for pattern in (_DATE, _TIME, _UNTIL)))
             or (self.money and not _has(_MONEY, _PRICED, text, statement.cells))
             or (self.share and not _has(_SHARE, _SHARED, text, statement.cells))
+            or (self.path and not _PATH.search(text))
             or (self.time and not _has(_TIME, _MEASURE, text, statement.cells))
         ):
             return True
