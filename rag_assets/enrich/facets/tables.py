@@ -6,7 +6,6 @@ descriptions. Where even that does not fit, nothing is asked. The name of the fi
 renamed file costs no call.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from functools import cached_property
 
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, FILE_SUMMARIES
 from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
@@ -22,7 +21,7 @@ from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, 
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -158,10 +157,9 @@ def facet_dialogue(
         return None
     text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
     [answer] = yield [asking.request(text)]
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+    if answer.fields is None:
         return None
-    return _assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
+    return _assignments(answer.fields, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
 
 
 def context_needed(taxonomy: Taxonomy, language: str) -> int:
@@ -218,19 +216,14 @@ class _Asking:
 
     def request(self, text: str) -> Request:
         """What is asked of a text of the document."""
-        prompt = load_prompt(STEP, self.subject.language)
-        question = prompt.question.substitute(
-            title=self.subject.fenced_title,
-            page_names=self.subject.fenced_page_names(self.names_tokens),
-            document=fenced(text),
-        )
-        return Request(
-            prefix=prompt.prefix.substitute(facets=self.listed, reasoning_chars=str(_REASONING_CHARS)),
-            messages=(Message("user", question),),
-            max_tokens=self.answer_tokens,
-            tag=Tag(DOCUMENT_FACETS.name, STEP, self.subject.document_id, self.subject.shard),
-            schema=_schema(self.taxonomy),
-        )
+        question = {
+            "title": self.subject.fenced_title,
+            "page_names": self.subject.fenced_page_names(self.names_tokens),
+            "document": fenced(text),
+        }
+        prefix = {"facets": self.listed, "reasoning_chars": str(_REASONING_CHARS)}
+        tag = Tag(DOCUMENT_FACETS.name, STEP, self.subject.document_id, self.subject.shard)
+        return prompted(tag, self.subject.language, self.answer_tokens, prefix, question, _properties(self.taxonomy))
 
 
 def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
@@ -246,7 +239,7 @@ def _texts(pages: Sequence[Page]) -> list[str]:
     return [text for text in map(body_text, pages) if text.strip()]
 
 
-def _schema(taxonomy: Taxonomy) -> str:
+def _properties(taxonomy: Taxonomy) -> dict[str, JsonValue]:
     fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
     for facet in taxonomy.facets:
         item = object_schema(
@@ -257,7 +250,7 @@ def _schema(taxonomy: Taxonomy) -> str:
             }
         )
         fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
-    return json.dumps(object_schema(fields), ensure_ascii=False)
+    return fields
 
 
 def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:

@@ -8,7 +8,6 @@ into parts by the digests of their questions and answers, so that one that is re
 changes only those of the parts about its old and its new place; the answers to the others are in the store of answers.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -16,7 +15,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.enrich.facets.taxonomy import Taxonomy
@@ -32,7 +31,7 @@ from rag_assets.enrich.knowledge.extraction import (
 )
 from rag_assets.enrich.written import Progress, TextUpdate, table_inputs
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -298,15 +297,13 @@ def _read_together(summaries: Sequence[str], tokens: int) -> list[str]:
 
 
 def _request(selection: Selection, group: str, text: str, summary_chars: int) -> Request:
-    prompt = load_prompt(STEP, selection.language)
-    schema = object_schema({"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}})
-    question = prompt.question.substitute(selection=group, document=fenced(text))
-    return Request(
-        prefix=prompt.prefix.substitute(summary_chars=str(summary_chars)),
-        messages=(Message("user", question),),
-        max_tokens=_answer_tokens(summary_chars),
-        tag=Tag(META_KNOWLEDGE.name, STEP),
-        schema=json.dumps(schema),
+    return prompted(
+        Tag(META_KNOWLEDGE.name, STEP),
+        selection.language,
+        _answer_tokens(summary_chars),
+        {"summary_chars": str(summary_chars)},
+        {"selection": group, "document": fenced(text)},
+        {"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}},
     )
 
 
@@ -321,9 +318,8 @@ def _answer_tokens(summary_chars: int) -> int:
 
 
 def _summary(answer: Completion) -> str | None:
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return None
-    return "\n".join(line.strip() for line in str(answer.value["summary"]).splitlines() if line.strip()) or None
+    lines = str(answer.fields["summary"]).splitlines() if answer.fields else ()
+    return "\n".join(line.strip() for line in lines if line.strip()) or None
 
 
 def _lines(question: QuestionAnswer) -> str:

@@ -4,18 +4,17 @@ They are asked through the model layer, so that no judgement is paid twice. What
 believed (`calibration`), and how judgements become figures (`results`).
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
 import numpy as np
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.query.ask.answers import Answer
 from rag_assets.text.folding import search_terms
 from rag_assets.text.language import prompt_language
@@ -493,17 +492,11 @@ def _request(
     **values: str,
 ) -> Request:
     """A call of a judge."""
-    prompt = load_prompt(step, prompt_language(question))
     texts = {name: fenced(text, name) for name, text in parts.items()}
     substitutions = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}
-    return Request(
-        prompt.prefix.substitute(reason_chars=str(REASON_CHARS)),
-        (Message("user", prompt.question.substitute(substitutions)),),
-        max_tokens,
-        Tag(ASSET, step),
-        schema=json.dumps(object_schema(properties), ensure_ascii=False),
-        seed=seed,
-    )
+    limits = {"reason_chars": str(REASON_CHARS)}
+    language = prompt_language(question)
+    return replace(prompted(Tag(ASSET, step), language, max_tokens, limits, substitutions, properties), seed=seed)
 
 
 def _tokens(model: LanguageModel, needed_tokens: int) -> tuple[int, int]:
