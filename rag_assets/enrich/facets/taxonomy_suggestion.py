@@ -97,17 +97,22 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
         most: Clusters at most.
 
     Returns:
-        Indexes of the members of each cluster, rising; the largest cluster first, ties by first member.
+        See `members`.
     """
     best: tuple[float, NDArray[np.int64]] | None = None
     for count in range(2, min(most, len(vectors) - 1) + 1):
-        labels, centres = _k_means(vectors, count)
+        labels, centres = k_means(vectors, count)
         score = _silhouette(vectors, labels, centres)
         if best is None or score > best[0] + 1e-9:
             best = score, labels
     if best is None:
         return [list(range(len(vectors)))]
-    groups = [np.flatnonzero(best[1] == label).tolist() for label in np.unique(best[1])]
+    return members(best[1])
+
+
+def members(labels: NDArray[np.int64]) -> list[list[int]]:
+    """Indexes of the members of each cluster, rising; the largest cluster first, ties by first member."""
+    groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return sorted(groups, key=lambda group: (-len(group), group[0]))
 
 
@@ -144,8 +149,8 @@ def _groups(documents: Sequence[Profile], embedder: Embedder, limit: int) -> lis
     return cluster(vectors / np.where(lengths > 0, lengths, 1), limit)
 
 
-def _k_means(vectors: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Labels of the vectors and centres of the clusters, none of them empty."""
+def k_means(vectors: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Labels of vectors of unit length and centres of the clusters, none of them empty; see the top of the module."""
     seeds = [int((vectors @ vectors.mean(axis=0)).round(9).argmax())]
     while len(seeds) < count:
         seeds.append(int((vectors @ vectors[seeds].T).max(axis=1).round(9).argmin()))

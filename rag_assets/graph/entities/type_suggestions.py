@@ -13,6 +13,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import JsonValue, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import ENTITY_MENTIONS
+from rag_assets.enrich.facets.taxonomy_suggestion import k_means, members
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
 from rag_assets.models.prompts import fenced, prompted
 from rag_assets.store.lake import Lake
@@ -25,7 +26,6 @@ _MOST_NAMES = 600
 _NAMES_SHOWN = 20
 _EXAMPLES = 6
 _SMALLEST_GROUP = 3
-_ROUNDS = 30
 _ANSWER_TOKENS = 2000
 _SHARE = 0.5
 _ENDING_CHARS = (4, 3, 2)
@@ -90,36 +90,18 @@ def _frequent_names(lake: Lake) -> list[str]:
 
 
 def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
-    """Group vectors of unit length by direction (spherical k-means, begun at the vectors farthest from each other).
+    """Group vectors of unit length by direction.
 
     Args:
         vectors: Shape `(texts, dimension)`, rows of unit length.
         count: Groups at most.
 
     Returns:
-        Indexes by group, none empty; the largest group first, ties by the first index.
+        Indexes by group, see `members`.
     """
-    centred = vectors - vectors.mean(axis=0)  # short texts have much in common
+    centred = (vectors - vectors.mean(axis=0)).astype(np.float64)  # short texts have much in common
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
-    seeds = [0]
-    nearest = centred @ centred[0]
-    while len(seeds) < min(count, len(centred)):
-        seeds.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, centred @ centred[seeds[-1]])
-    middles = centred[seeds]
-    home = np.zeros(len(centred), dtype=np.int64)
-    for _ in range(_ROUNDS):
-        new_home = (centred @ middles.T).argmax(axis=1)
-        if (new_home == home).all() and _ > 0:
-            break
-        home = new_home
-        for group in range(len(middles)):
-            members = centred[home == group]
-            if len(members):
-                middle = members.sum(axis=0)
-                middles[group] = middle / max(float(np.linalg.norm(middle)), 1e-9)
-    groups = [np.flatnonzero(home == group).tolist() for group in range(len(middles))]
-    return sorted(filter(None, groups), key=lambda group: (-len(group), group[0]))
+    return members(k_means(centred, min(count, len(centred)))[0])
 
 
 def _by_head_noun(group: Sequence[str], types: EntityTypes, number: int) -> TypeSuggestion:
