@@ -17,6 +17,8 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.generation import JsonValue, Message, Request, Tag, object_schema
 
 LANGUAGES = ("ja", "en")
+SLACK = 2  # texts and lists of an answer may be this many times longer than asked for
+TOKENS_PER_CHAR = 1.5  # of an answer, with room to spare
 _RULE = "====="
 
 
@@ -86,6 +88,11 @@ def prompted(
         tag,
         schema=json.dumps(object_schema(properties), ensure_ascii=False) if properties is not None else None,
     )
+
+
+def answer_tokens(chars: int, form_tokens: int) -> int:
+    """Tokens of an answer at most: of a text of so many characters, and of its form as JSON."""
+    return int(SLACK * chars * TOKENS_PER_CHAR) + form_tokens
 
 
 def fenced(text: str, name: str = "document") -> str:

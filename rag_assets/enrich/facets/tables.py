@@ -21,7 +21,7 @@ from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, 
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import fenced, prompted
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -32,10 +32,8 @@ _log = logging.getLogger(__name__)
 
 STEP = "classify_document"
 
-_SLACK = 2  # texts may be this many times longer than asked for
 _REASONING_CHARS = 300
 _EVIDENCE_CHARS = 40
-_TOKENS_PER_CHAR = 1.5
 _VALUE_TOKENS = 60  # for the form of one value in the answer
 _NAMES_TOKENS = 400
 _SHORT_NAMES_TOKENS = 200
@@ -229,7 +227,7 @@ class _Asking:
 def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
     """Ways to ask, the fullest first."""
     list_text = facet_list(taxonomy, subject.language)
-    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
+    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, SLACK))
     yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
     short = facet_list(taxonomy, subject.language, described=False)
     yield _Asking(subject, taxonomy, short, _SHORT_NAMES_TOKENS, _answer_tokens(taxonomy, 1))
@@ -240,23 +238,23 @@ def _texts(pages: Sequence[Page]) -> list[str]:
 
 
 def _properties(taxonomy: Taxonomy) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
+    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": SLACK * _REASONING_CHARS}}
     for facet in taxonomy.facets:
         item = object_schema(
             {
                 "value": {"type": "string", "enum": [value.name for value in facet.values]},
                 "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-                "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
+                "evidence": {"type": "string", "maxLength": SLACK * _EVIDENCE_CHARS},
             }
         )
-        fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+        fields[facet.name] = {"type": "array", "maxItems": SLACK * facet.most_values, "items": item}
     return fields
 
 
 def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:
     values = sum(facet.most_values for facet in taxonomy.facets)
     chars = slack * (_REASONING_CHARS + values * _EVIDENCE_CHARS)
-    return int(chars * _TOKENS_PER_CHAR) + values * _VALUE_TOKENS
+    return int(chars * TOKENS_PER_CHAR) + values * _VALUE_TOKENS
 
 
 def _assignments(value: Mapping[str, object], taxonomy: Taxonomy, document: str) -> list[Assignment]:

@@ -29,7 +29,7 @@ from rag_assets.enrich.questions.extraction import (
 from rag_assets.enrich.summaries.boilerplate import common_lines, with_common_lines
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import fenced, prompted
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, answer_tokens, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -43,20 +43,18 @@ ASK_STEP = "ask_questions"
 ANSWER_STEP = "answer_question"
 GRADE_STEP = "grade_answer"
 
-_SLACK = 2  # texts and lists may be this many times longer than asked for
 _QUESTION_CHARS = 100
 _ANSWER_CHARS = 300
 _REASON_CHARS = 120
 _CITED = 4  # passages that an answer cites, at most
-_TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 40  # for the form of one item of an answer
 _PROMPT_TOKENS = 1000  # for the instructions and the tags around the text
 _FACET_TOKENS = 200
 _WINDOW_QUESTIONS = 8  # of one window, at most
 _LEAST_TOKENS = 256  # of a window, and of the passages shown with a pair to be graded
 _NUMBER_TOKENS = 7  # of the number before a passage
-_QUESTION_TOKENS = int(_SLACK * _QUESTION_CHARS * _TOKENS_PER_CHAR)
-_REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
+_QUESTION_TOKENS = answer_tokens(_QUESTION_CHARS, 0)
+_REPLY_TOKENS = answer_tokens(_ANSWER_CHARS, 0)
 
 
 @dataclass(frozen=True)
@@ -300,7 +298,7 @@ def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Req
         "count": str(window.count),
         "document": fenced(_numbered(window.passages)),
     }
-    item: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": _SLACK * _QUESTION_CHARS}
+    item: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": SLACK * _QUESTION_CHARS}
     most_tokens = _answer_tokens(_QUESTION_CHARS, window.count)
     properties = {"questions": _list(item, window.count)}
     return prompted(_tag(subject, ASK_STEP), subject.language, most_tokens, {}, question, properties)
@@ -312,7 +310,7 @@ def _answer(subject: Subject, window: QuestionWindow, questions: Sequence[str]) 
     item = object_schema(
         {
             "question": {"type": "integer", "minimum": 1},
-            "answer": {"type": "string", "maxLength": _SLACK * _ANSWER_CHARS},
+            "answer": {"type": "string", "maxLength": SLACK * _ANSWER_CHARS},
             "passages": {"type": "array", "maxItems": _CITED, "items": {"type": "integer", "minimum": 1}},
         }
     )
@@ -338,7 +336,7 @@ def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_to
     item = object_schema(
         {
             "pair": {"type": "integer", "minimum": 1},
-            "reason": {"type": "string", "maxLength": _SLACK * _REASON_CHARS},
+            "reason": {"type": "string", "maxLength": SLACK * _REASON_CHARS},
             "grade": {"type": "integer", "minimum": 0, "maximum": 100},
         }
     )
@@ -354,11 +352,11 @@ def _tag(subject: Subject, step: str) -> Tag:
 
 def _answer_tokens(chars: int, count: int) -> int:
     """Tokens of an answer with so many texts of a length."""
-    return int(_SLACK * count * (chars * _TOKENS_PER_CHAR + _FORM_TOKENS))
+    return int(SLACK * count * (chars * TOKENS_PER_CHAR + _FORM_TOKENS))
 
 
 def _list(item: Mapping[str, JsonValue], count: int) -> JsonValue:
-    return {"type": "array", "maxItems": _SLACK * count, "items": dict(item)}
+    return {"type": "array", "maxItems": SLACK * count, "items": dict(item)}
 
 
 def _numbered(passages: Sequence[Passage]) -> str:

@@ -33,7 +33,7 @@ from rag_assets.enrich.summaries.extraction import (
 )
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue, side_by_side
-from rag_assets.models.prompts import fenced, prompted
+from rag_assets.models.prompts import SLACK, answer_tokens, fenced, prompted
 from rag_assets.parsing.records import Record, document_titles
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -44,8 +44,6 @@ from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_toke
 PAGE_STEP = "summarize_page"
 FILE_STEP = "summarize_file"
 
-_SLACK = 2  # a summary may be this many times longer than asked for
-_TOKENS_PER_CHAR = 1.5
 _ANSWER_TOKENS = 64  # for the form of the answer
 _PROMPT_TOKENS = 1500  # for the system text
 _NAMES_TOKENS = 400
@@ -73,7 +71,9 @@ class SummaryOptions:
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""
         longest = max(self.file_chars, self.page_file_chars + self.page_chars)
-        overhead = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        overhead = (
+            _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + answer_tokens(longest, _ANSWER_TOKENS)
+        )
         return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - overhead)))
 
 
@@ -312,12 +312,8 @@ def _request(
     return prompted(
         Tag(asset, step, subject.document_id, subject.shard),
         subject.language,
-        _answer_tokens(sum(fields.values())),
+        answer_tokens(sum(fields.values()), _ANSWER_TOKENS),
         values,
         question,
-        {name: {"type": "string", "maxLength": _SLACK * max(1, chars)} for name, chars in fields.items()},
+        {name: {"type": "string", "maxLength": SLACK * max(1, chars)} for name, chars in fields.items()},
     )
-
-
-def _answer_tokens(chars: int) -> int:
-    return int(chars * _SLACK * _TOKENS_PER_CHAR) + _ANSWER_TOKENS

@@ -10,7 +10,7 @@ from rag_assets.contracts.generation import Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.summaries.extraction import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, prompted
+from rag_assets.models.prompts import SLACK, answer_tokens, fenced, prompted
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.plain import one_line
@@ -20,8 +20,6 @@ DESCRIBE_STEP = "describe_entity"
 MOST_NOTES = 24
 
 _READ_TOKENS = 3000
-_SLACK = 2  # a description may be this many times longer than asked for
-_TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 64
 
 
@@ -122,10 +120,10 @@ def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
     request = prompted(
         Tag(notes.asset, DESCRIBE_STEP),
         detect_language(text),
-        int(_SLACK * chars * _TOKENS_PER_CHAR) + _FORM_TOKENS,
+        answer_tokens(chars, _FORM_TOKENS),
         {"chars": str(chars)},
         {"name": notes.name, "type": notes.type, "notes": fenced(text, "notes")},
-        {"description": {"type": "string", "maxLength": _SLACK * chars}},
+        {"description": {"type": "string", "maxLength": SLACK * chars}},
     )
     (answer,) = yield [request]
     return one_line(answer.fields["description"]) if answer.fields else ""

@@ -49,7 +49,7 @@ from rag_assets.graph.reports.extraction import (
     report_subject,
 )
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, prompted
+from rag_assets.models.prompts import SLACK, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -64,7 +64,6 @@ STEP = "report_community"
 
 _PROMPT_TOKENS = 1500  # for the system text and the form of the question
 _LEAST_TOKENS = 256
-_SLACK = 2  # an answer may be this many times longer than asked for
 _CHARS_PER_TOKEN = {"ja": 0.8, "en": 3.0}
 _TITLE_CHARS = 200
 _SENTENCE_CHARS = 400
@@ -87,8 +86,8 @@ class ReportOptions:
 
     def fitted(self, context_tokens: int, output_tokens: int) -> "ReportOptions":
         """These options, with what is read and written cut to what a model takes."""
-        report_tokens = min(self.report_tokens, max(1, output_tokens // _SLACK))
-        room = context_tokens - _PROMPT_TOKENS - _SLACK * report_tokens
+        report_tokens = min(self.report_tokens, max(1, output_tokens // SLACK))
+        room = context_tokens - _PROMPT_TOKENS - SLACK * report_tokens
         return ReportOptions(max(_LEAST_TOKENS, min(self.context_tokens, room)), report_tokens, self.minimum_size)
 
 
@@ -311,7 +310,7 @@ def _request(context: ReportContext, subject: ReportSubject, options: ReportOpti
     chars = int(options.report_tokens * _CHARS_PER_TOKEN[subject.language])
     values = {"report_chars": str(chars), "most_findings": str(MOST_FINDINGS)}
     question = {**values, "records": fenced(context.text, "records")}
-    tag, most_tokens = Tag("community_reports", STEP), _SLACK * options.report_tokens
+    tag, most_tokens = Tag("community_reports", STEP), SLACK * options.report_tokens
     return prompted(tag, subject.language, most_tokens, values, question, _properties(chars))
 
 
@@ -319,10 +318,10 @@ def _properties(chars: int) -> dict[str, JsonValue]:
     def text(longest: int) -> JsonValue:
         return {"type": "string", "minLength": 1, "maxLength": longest}
 
-    finding = object_schema({"summary": text(_SENTENCE_CHARS), "explanation": text(_SLACK * chars)})
+    finding = object_schema({"summary": text(_SENTENCE_CHARS), "explanation": text(SLACK * chars)})
     return {
         "title": text(_TITLE_CHARS),
-        "summary": text(_SLACK * chars),
+        "summary": text(SLACK * chars),
         "rating": {"type": "number", "minimum": 0, "maximum": HIGHEST_RATING},
         "rating_explanation": text(_SENTENCE_CHARS),
         "findings": {"type": "array", "items": finding, "minItems": 1, "maxItems": MOST_FINDINGS},
