@@ -171,6 +171,11 @@ class Completion:
     repeatable: bool = False
 
     @property
+    def fields(self) -> dict[str, JsonValue] | None:
+        """The properties of an answer that is a whole JSON object; None where it is none."""
+        return self.value if self.outcome is Outcome.COMPLETED and isinstance(self.value, dict) else None
+
+    @property
     def usable(self) -> bool:
         """Whether it says something: what was cut off does where it is text, or holds items that are complete."""
         if self.outcome is Outcome.TRUNCATED:

@@ -9,7 +9,6 @@ Source: Edge et al., "From Local to Global: A Graph RAG Approach to Query-Focuse
 """
 
 import itertools
-import json
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, SYNTHETIC_QA, Table
 from rag_assets.evaluation.evidence import Corpus, Level, Target, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
@@ -248,8 +247,8 @@ def persona_questions(
     personas, tasks, questions = counts
     description, language = _described(stored)
     (answer,) = model.generate([_personas_request(description, language, personas, tasks)])
-    value: Any = answer.value  # as the schema has it
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+    value: Any = answer.fields  # as the schema has it
+    if value is None:
         raise ModelError(f"{model.name} names no personas: {answer.outcome.value}")
     requests: dict[str, tuple[Request, str]] = {}
     for persona in value["personas"]:
@@ -259,8 +258,8 @@ def persona_questions(
             requests[request.content_sha256] = request, person.replace("\n", ": ")
     new_questions: dict[str, list[str]] = {}
     for answer in model.generate([request for request, _ in requests.values()]):
-        value = answer.value
-        if answer.outcome is Outcome.COMPLETED and isinstance(value, dict):
+        value = answer.fields
+        if value is not None:
             new_questions[answer.request.content_sha256] = [one_line(text) for text in value["questions"]]
     seen_texts, free = {folded(question.text) for question in taken}, _free_ids("g", taken)
     drafts = []
@@ -305,11 +304,4 @@ def _list_of(item: JsonValue, length: int) -> JsonValue:
 
 
 def _request(step: str, language: str, values: Mapping[str, str], name: str, schema: JsonValue, texts: int) -> Request:
-    prompt = load_prompt(step, language)
-    return Request(
-        prefix=prompt.prefix.substitute(values),
-        messages=(Message("user", prompt.question.substitute(values)),),
-        max_tokens=_TOKENS_EACH * (texts + 1),
-        tag=Tag(_ASSET, step),
-        schema=json.dumps(object_schema({name: schema}), ensure_ascii=False),
-    )
+    return prompted(Tag(_ASSET, step), language, _TOKENS_EACH * (texts + 1), values, values, {name: schema})

@@ -5,6 +5,8 @@ signs, and the template of the question. Placeholders are written `$name`, a dol
 """
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -12,8 +14,11 @@ from pathlib import Path
 from string import Template
 
 from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.generation import JsonValue, Message, Request, Tag, object_schema
 
 LANGUAGES = ("ja", "en")
+SLACK = 2  # texts and lists of an answer may be this many times longer than asked for
+TOKENS_PER_CHAR = 1.5  # of an answer, with room to spare
 _RULE = "====="
 
 
@@ -55,6 +60,39 @@ def load_prompt(step: str, language: str) -> Prompt:
     if not rule:
         raise SettingsError(f"{path}: expected a line {_RULE} between system text and question")
     return Prompt(step, prompt_language, Template(prefix.strip()), Template(question.strip()))
+
+
+def prompted(
+    tag: Tag,
+    language: str,
+    max_tokens: int,
+    prefix: Mapping[str, str],
+    question: Mapping[str, str],
+    properties: Mapping[str, JsonValue] | None = None,
+) -> Request:
+    """A request by the prompt of a step.
+
+    Args:
+        tag: What it is for; its step names the prompt.
+        language: Of the prompt.
+        max_tokens: Tokens of the answer at most.
+        prefix: Values of the system text.
+        question: Values of the user's turn.
+        properties: JSON schemas of the properties of the answer; None for free text.
+    """
+    prompt = load_prompt(tag.step, language)
+    return Request(
+        prompt.prefix.substitute(prefix),
+        (Message("user", prompt.question.substitute(question)),),
+        max_tokens,
+        tag,
+        schema=json.dumps(object_schema(properties), ensure_ascii=False) if properties is not None else None,
+    )
+
+
+def answer_tokens(chars: int, form_tokens: int) -> int:
+    """Tokens of an answer at most: of a text of so many characters, and of its form as JSON."""
+    return int(SLACK * chars * TOKENS_PER_CHAR) + form_tokens
 
 
 def fenced(text: str, name: str = "document") -> str:

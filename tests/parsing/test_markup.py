@@ -248,7 +248,7 @@ def test_pages_of_a_wiki() -> None:
         "<math><mi>x</mi>", "<template>", "<noscript>", "<object data=x>", "<iframe src=x>", "<iframe src=x />",
         "<style>p{color:red}", "<script>var x = 1;\n", "<script src='a.js'/>", "<textarea>値",
         "<select><option>一<option>二", "<datalist><option>一", "<!-- 注", "<svg a='b>c'><!-- d", "<SVG><PATH>",
-        "<template><svg><select>", "<select><svg><select>",
+        "<template><svg><select>", "<select><svg><select>", "<noscript><select><template>",
     ],
 )  # fmt: skip
 def test_an_element_that_is_never_closed_swallows_nothing(opening: str) -> None:

@@ -6,7 +6,6 @@ descriptions. Where even that does not fit, nothing is asked. The name of the fi
 renamed file costs no call.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from functools import cached_property
 
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, FILE_SUMMARIES
 from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
@@ -22,7 +21,7 @@ from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, 
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -33,10 +32,8 @@ _log = logging.getLogger(__name__)
 
 STEP = "classify_document"
 
-_SLACK = 2  # texts may be this many times longer than asked for
 _REASONING_CHARS = 300
 _EVIDENCE_CHARS = 40
-_TOKENS_PER_CHAR = 1.5
 _VALUE_TOKENS = 60  # for the form of one value in the answer
 _NAMES_TOKENS = 400
 _SHORT_NAMES_TOKENS = 200
@@ -158,10 +155,9 @@ def facet_dialogue(
         return None
     text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
     [answer] = yield [asking.request(text)]
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+    if answer.fields is None:
         return None
-    return _assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
+    return _assignments(answer.fields, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
 
 
 def context_needed(taxonomy: Taxonomy, language: str) -> int:
@@ -218,25 +214,20 @@ class _Asking:
 
     def request(self, text: str) -> Request:
         """What is asked of a text of the document."""
-        prompt = load_prompt(STEP, self.subject.language)
-        question = prompt.question.substitute(
-            title=self.subject.fenced_title,
-            page_names=self.subject.fenced_page_names(self.names_tokens),
-            document=fenced(text),
-        )
-        return Request(
-            prefix=prompt.prefix.substitute(facets=self.listed, reasoning_chars=str(_REASONING_CHARS)),
-            messages=(Message("user", question),),
-            max_tokens=self.answer_tokens,
-            tag=Tag(DOCUMENT_FACETS.name, STEP, self.subject.document_id, self.subject.shard),
-            schema=_schema(self.taxonomy),
-        )
+        question = {
+            "title": self.subject.fenced_title,
+            "page_names": self.subject.fenced_page_names(self.names_tokens),
+            "document": fenced(text),
+        }
+        prefix = {"facets": self.listed, "reasoning_chars": str(_REASONING_CHARS)}
+        tag = Tag(DOCUMENT_FACETS.name, STEP, self.subject.document_id, self.subject.shard)
+        return prompted(tag, self.subject.language, self.answer_tokens, prefix, question, _properties(self.taxonomy))
 
 
 def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
     """Ways to ask, the fullest first."""
     list_text = facet_list(taxonomy, subject.language)
-    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
+    yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, SLACK))
     yield _Asking(subject, taxonomy, list_text, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
     short = facet_list(taxonomy, subject.language, described=False)
     yield _Asking(subject, taxonomy, short, _SHORT_NAMES_TOKENS, _answer_tokens(taxonomy, 1))
@@ -246,24 +237,24 @@ def _texts(pages: Sequence[Page]) -> list[str]:
     return [text for text in map(body_text, pages) if text.strip()]
 
 
-def _schema(taxonomy: Taxonomy) -> str:
-    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
+def _properties(taxonomy: Taxonomy) -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": SLACK * _REASONING_CHARS}}
     for facet in taxonomy.facets:
         item = object_schema(
             {
                 "value": {"type": "string", "enum": [value.name for value in facet.values]},
                 "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-                "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
+                "evidence": {"type": "string", "maxLength": SLACK * _EVIDENCE_CHARS},
             }
         )
-        fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
-    return json.dumps(object_schema(fields), ensure_ascii=False)
+        fields[facet.name] = {"type": "array", "maxItems": SLACK * facet.most_values, "items": item}
+    return fields
 
 
 def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:
     values = sum(facet.most_values for facet in taxonomy.facets)
     chars = slack * (_REASONING_CHARS + values * _EVIDENCE_CHARS)
-    return int(chars * _TOKENS_PER_CHAR) + values * _VALUE_TOKENS
+    return int(chars * TOKENS_PER_CHAR) + values * _VALUE_TOKENS
 
 
 def _assignments(value: Mapping[str, object], taxonomy: Taxonomy, document: str) -> list[Assignment]:

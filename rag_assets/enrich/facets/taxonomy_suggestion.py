@@ -13,7 +13,6 @@ of the cluster and the other documents, as in Carpineto et al., ACM TOIS 19(1), 
 term are counted, those that hold it in a title or heading twice.
 """
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import FILE_SUMMARIES
 from rag_assets.enrich.documents import Document, load_documents, stated_title
@@ -31,7 +30,7 @@ from rag_assets.enrich.facets.taxonomy import NAME, Facet, Taxonomy, Value, taxo
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.enrich.summaries.boilerplate import line_key
 from rag_assets.enrich.summaries.extraction import outline
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.store.lake import Lake
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
@@ -98,17 +97,22 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
         most: Clusters at most.
 
     Returns:
-        Indexes of the members of each cluster, rising; the largest cluster first, ties by first member.
+        See `members`.
     """
     best: tuple[float, NDArray[np.int64]] | None = None
     for count in range(2, min(most, len(vectors) - 1) + 1):
-        labels, centres = _k_means(vectors, count)
+        labels, centres = k_means(vectors, count)
         score = _silhouette(vectors, labels, centres)
         if best is None or score > best[0] + 1e-9:
             best = score, labels
     if best is None:
         return [list(range(len(vectors)))]
-    groups = [np.flatnonzero(best[1] == label).tolist() for label in np.unique(best[1])]
+    return members(best[1])
+
+
+def members(labels: NDArray[np.int64]) -> list[list[int]]:
+    """Indexes of the members of each cluster, rising; the largest cluster first, ties by first member."""
+    groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return sorted(groups, key=lambda group: (-len(group), group[0]))
 
 
@@ -145,8 +149,8 @@ def _groups(documents: Sequence[Profile], embedder: Embedder, limit: int) -> lis
     return cluster(vectors / np.where(lengths > 0, lengths, 1), limit)
 
 
-def _k_means(vectors: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Labels of the vectors and centres of the clusters, none of them empty."""
+def k_means(vectors: NDArray[np.float64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Labels of vectors of unit length and centres of the clusters, none of them empty; see the top of the module."""
     seeds = [int((vectors @ vectors.mean(axis=0)).round(9).argmax())]
     while len(seeds) < count:
         seeds.append(int((vectors @ vectors[seeds].T).max(axis=1).round(9).argmin()))
@@ -262,33 +266,27 @@ def _named(
 
 
 def _request(members: Sequence[Profile], terms: Sequence[str], other_words: Sequence[str], language: str) -> Request:
-    prompt = load_prompt(NAME_STEP, language)
     descriptions = [": ".join(filter(None, (member.title, member.summary))) for member in members]
     text = cut_to_tokens("\n".join(f"- {description}" for description in descriptions), _EXAMPLE_TOKENS)
     separator = "、" if language == "ja" else ", "
-    schema: dict[str, JsonValue] = object_schema(
-        {
-            "name": {"type": "string", "maxLength": 60},
-            "label": {"type": "string", "minLength": 1, "maxLength": 60},
-            "description": {"type": "string", "minLength": 1, "maxLength": 2 * _DESCRIPTION_CHARS},
-            "terms": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 40}},
-        }
-    )
-    question = prompt.question.substitute(
-        others=separator.join(other_words) or "-", terms=separator.join(terms) or "-", document=fenced(text)
-    )
-    return Request(
-        prefix=prompt.prefix.substitute(description_chars=str(_DESCRIPTION_CHARS)),
-        messages=(Message("user", question),),
-        max_tokens=_ANSWER_TOKENS,
-        tag=Tag(_ASSET, NAME_STEP),
-        schema=json.dumps(schema, ensure_ascii=False),
-    )
+    question = {
+        "others": separator.join(other_words) or "-",
+        "terms": separator.join(terms) or "-",
+        "document": fenced(text),
+    }
+    properties: dict[str, JsonValue] = {
+        "name": {"type": "string", "maxLength": 60},
+        "label": {"type": "string", "minLength": 1, "maxLength": 60},
+        "description": {"type": "string", "minLength": 1, "maxLength": 2 * _DESCRIPTION_CHARS},
+        "terms": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 40}},
+    }
+    prefix = {"description_chars": str(_DESCRIPTION_CHARS)}
+    return prompted(Tag(_ASSET, NAME_STEP), language, _ANSWER_TOKENS, prefix, question, properties)
 
 
 def _value(answer: Completion, fallback: Value) -> Value:
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+    value = answer.fields
+    if value is None:
         return fallback
     name, label = str(value["name"]).strip().lower(), one_line(value["label"])
     description = one_line(value["description"])

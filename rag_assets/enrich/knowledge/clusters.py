@@ -119,12 +119,14 @@ def cluster_texts(texts: Sequence[str], embed: Embed, cut_distance: float) -> li
     distinct = list(positions)
     if not distinct:
         return []
+    from scipy.spatial.distance import squareform
+
     vectors = embed(distinct).astype(np.float32, copy=False)
     clusters = []
     for group in _groups(vectors, cut_distance):
         for members in _complete_linkage(vectors, group, cut_distance):
             counts = np.array([len(positions[distinct[index]]) for index in members])
-            distances = _distances(vectors[members])
+            distances = squareform(condensed_distances(vectors[members]))
             centre = int(np.argmin((distances * counts).sum(axis=1).round(_DECIMALS)))
             distance_of = {
                 position: float(distances[centre, index])
@@ -309,18 +311,7 @@ def _complete_linkage(
 
 
 def condensed_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine distances of all pairs of vectors of unit length, as SciPy takes them: row by row above the diagonal."""
-    count = len(vectors)
-    condensed = np.empty(count * (count - 1) // 2)
-    start = 0
-    for row in range(count - 1):
-        distances = 1 - vectors[row + 1 :] @ vectors[row]
-        condensed[start : start + count - 1 - row] = distances
-        start += count - 1 - row
-    return np.clip(condensed.round(_DECIMALS), 0, None)
+    """Cosine distances of all pairs of vectors, as SciPy takes them: row by row above the diagonal."""
+    from scipy.spatial.distance import pdist
 
-
-def _distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    distances = np.clip((1 - vectors @ vectors.T).astype(np.float64).round(_DECIMALS), 0, None)
-    np.fill_diagonal(distances, 0)
-    return np.asarray(distances, dtype=np.float64)
+    return np.asarray(pdist(vectors, "cosine").round(_DECIMALS), dtype=np.float64)

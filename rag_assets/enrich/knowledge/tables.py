@@ -8,7 +8,6 @@ into parts by the digests of their questions and answers, so that one that is re
 changes only those of the parts about its old and its new place; the answers to the others are in the store of answers.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -16,7 +15,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.enrich.facets.taxonomy import Taxonomy
@@ -32,7 +31,7 @@ from rag_assets.enrich.knowledge.extraction import (
 )
 from rag_assets.enrich.written import Progress, TextUpdate, table_inputs
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, answer_tokens, fenced, prompted
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -43,8 +42,6 @@ _QUESTION = ["qa_id", "document_id", "question", "answer", "language", "indexed"
 
 STEP = "summarize_knowledge"
 
-_SLACK = 2  # a summary may be this many times longer than asked for
-_TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 64
 _PROMPT_TOKENS = 900
 _LEAST_TOKENS = 256
@@ -240,8 +237,8 @@ def knowledge_dialogue(
         None where the model gave no summary of all questions.
     """
     chars = _fitting_chars(summary_chars, context_tokens)
-    room = max(_LEAST_TOKENS, min(read_tokens, context_tokens - _PROMPT_TOKENS - _answer_tokens(chars)))
-    part_chars = min(chars, int(room / (_READ_TOGETHER * _TOKENS_PER_CHAR)))
+    room = max(_LEAST_TOKENS, min(read_tokens, context_tokens - _PROMPT_TOKENS - answer_tokens(chars, _FORM_TOKENS)))
+    part_chars = min(chars, int(room / (_READ_TOGETHER * TOKENS_PER_CHAR)))
     texts = question_parts(selection.questions, room)
     while True:
         asked_chars = chars if len(texts) == 1 else part_chars
@@ -298,32 +295,25 @@ def _read_together(summaries: Sequence[str], tokens: int) -> list[str]:
 
 
 def _request(selection: Selection, group: str, text: str, summary_chars: int) -> Request:
-    prompt = load_prompt(STEP, selection.language)
-    schema = object_schema({"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}})
-    question = prompt.question.substitute(selection=group, document=fenced(text))
-    return Request(
-        prefix=prompt.prefix.substitute(summary_chars=str(summary_chars)),
-        messages=(Message("user", question),),
-        max_tokens=_answer_tokens(summary_chars),
-        tag=Tag(META_KNOWLEDGE.name, STEP),
-        schema=json.dumps(schema),
+    return prompted(
+        Tag(META_KNOWLEDGE.name, STEP),
+        selection.language,
+        answer_tokens(summary_chars, _FORM_TOKENS),
+        {"summary_chars": str(summary_chars)},
+        {"selection": group, "document": fenced(text)},
+        {"summary": {"type": "string", "minLength": 1, "maxLength": SLACK * summary_chars}},
     )
 
 
 def _fitting_chars(summary_chars: int, context_tokens: int) -> int:
     """Characters of a summary that leave at least half of the context, without the prompt, for reading."""
     room = (context_tokens - _PROMPT_TOKENS) // 2 - _FORM_TOKENS
-    return max(1, min(summary_chars, int(room / (_SLACK * _TOKENS_PER_CHAR))))
-
-
-def _answer_tokens(summary_chars: int) -> int:
-    return int(_SLACK * summary_chars * _TOKENS_PER_CHAR) + _FORM_TOKENS
+    return max(1, min(summary_chars, int(room / (SLACK * TOKENS_PER_CHAR))))
 
 
 def _summary(answer: Completion) -> str | None:
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return None
-    return "\n".join(line.strip() for line in str(answer.value["summary"]).splitlines() if line.strip()) or None
+    lines = str(answer.fields["summary"]).splitlines() if answer.fields else ()
+    return "\n".join(line.strip() for line in lines if line.strip()) or None
 
 
 def _lines(question: QuestionAnswer) -> str:

@@ -10,12 +10,11 @@ Each round asks for all windows of the document at once, so that batches of many
 in a window costs the pairs of that window. The name of the file is not told to the model: a renamed file costs no call.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import CHUNKS, DOCUMENT_FACETS, SYNTHETIC_QA
 from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, load_documents
@@ -30,7 +29,7 @@ from rag_assets.enrich.questions.extraction import (
 from rag_assets.enrich.summaries.boilerplate import common_lines, with_common_lines
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, answer_tokens, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -44,20 +43,18 @@ ASK_STEP = "ask_questions"
 ANSWER_STEP = "answer_question"
 GRADE_STEP = "grade_answer"
 
-_SLACK = 2  # texts and lists may be this many times longer than asked for
 _QUESTION_CHARS = 100
 _ANSWER_CHARS = 300
 _REASON_CHARS = 120
 _CITED = 4  # passages that an answer cites, at most
-_TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 40  # for the form of one item of an answer
 _PROMPT_TOKENS = 1000  # for the instructions and the tags around the text
 _FACET_TOKENS = 200
 _WINDOW_QUESTIONS = 8  # of one window, at most
 _LEAST_TOKENS = 256  # of a window, and of the passages shown with a pair to be graded
 _NUMBER_TOKENS = 7  # of the number before a passage
-_QUESTION_TOKENS = int(_SLACK * _QUESTION_CHARS * _TOKENS_PER_CHAR)
-_REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
+_QUESTION_TOKENS = answer_tokens(_QUESTION_CHARS, 0)
+_REPLY_TOKENS = answer_tokens(_ANSWER_CHARS, 0)
 
 
 @dataclass(frozen=True)
@@ -295,41 +292,36 @@ def _shared_out(count: int, sizes: Sequence[int], most: int) -> list[int]:
 
 
 def _ask(subject: Subject, window: QuestionWindow, facets: Sequence[str]) -> Request:
-    prompt = load_prompt(ASK_STEP, subject.language)
-    question = prompt.question.substitute(
-        title=subject.fenced_title,
-        facets=cut_to_tokens("; ".join(facets), _FACET_TOKENS) or "-",
-        count=str(window.count),
-        document=fenced(_numbered(window.passages)),
-    )
-    item: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": _SLACK * _QUESTION_CHARS}
+    question = {
+        "title": subject.fenced_title,
+        "facets": cut_to_tokens("; ".join(facets), _FACET_TOKENS) or "-",
+        "count": str(window.count),
+        "document": fenced(_numbered(window.passages)),
+    }
+    item: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": SLACK * _QUESTION_CHARS}
     most_tokens = _answer_tokens(_QUESTION_CHARS, window.count)
     properties = {"questions": _list(item, window.count)}
-    return _request(subject, ASK_STEP, prompt.prefix.substitute(), question, properties, most_tokens)
+    return prompted(_tag(subject, ASK_STEP), subject.language, most_tokens, {}, question, properties)
 
 
 def _answer(subject: Subject, window: QuestionWindow, questions: Sequence[str]) -> Request:
-    prompt = load_prompt(ANSWER_STEP, subject.language)
     question_list = "\n".join(f"{number}. {question}" for number, question in enumerate(questions, start=1))
-    question = prompt.question.substitute(
-        document=fenced(_numbered(window.passages)), questions=fenced(question_list, "questions")
-    )
+    question = {"document": fenced(_numbered(window.passages)), "questions": fenced(question_list, "questions")}
     item = object_schema(
         {
             "question": {"type": "integer", "minimum": 1},
-            "answer": {"type": "string", "maxLength": _SLACK * _ANSWER_CHARS},
+            "answer": {"type": "string", "maxLength": SLACK * _ANSWER_CHARS},
             "passages": {"type": "array", "maxItems": _CITED, "items": {"type": "integer", "minimum": 1}},
         }
     )
-    prefix = prompt.prefix.substitute(answer_chars=str(_ANSWER_CHARS))
     count = len(questions)
     most_tokens = _answer_tokens(_ANSWER_CHARS, count)
-    return _request(subject, ANSWER_STEP, prefix, question, {"answers": _list(item, count)}, most_tokens)
+    tag, prefix = _tag(subject, ANSWER_STEP), {"answer_chars": str(_ANSWER_CHARS)}
+    return prompted(tag, subject.language, most_tokens, prefix, question, {"answers": _list(item, count)})
 
 
 def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_tokens: int) -> Request:
-    prompt = load_prompt(GRADE_STEP, subject.language)
-    names = ("質問", "答え", "根拠") if prompt.language == "ja" else ("Question", "Answer", "Passages")
+    names = ("質問", "答え", "根拠") if subject.language == "ja" else ("Question", "Answer", "Passages")
     answers = [cut_to_tokens(pair.answer, _REPLY_TOKENS) for pair in pairs]
     heads = [
         f"[{number}]\n{names[0]}: {pair.question}\n{names[1]}: {answer}\n{names[2]}:\n"
@@ -344,35 +336,27 @@ def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_to
     item = object_schema(
         {
             "pair": {"type": "integer", "minimum": 1},
-            "reason": {"type": "string", "maxLength": _SLACK * _REASON_CHARS},
+            "reason": {"type": "string", "maxLength": SLACK * _REASON_CHARS},
             "grade": {"type": "integer", "minimum": 0, "maximum": 100},
         }
     )
-    prefix = prompt.prefix.substitute(reason_chars=str(_REASON_CHARS))
-    question = prompt.question.substitute(pairs=fenced(pair_list, "pairs"))
     most_tokens = _answer_tokens(_REASON_CHARS, len(pairs))
-    return _request(subject, GRADE_STEP, prefix, question, {"grades": _list(item, len(pairs))}, most_tokens)
+    tag, prefix = _tag(subject, GRADE_STEP), {"reason_chars": str(_REASON_CHARS)}
+    question, properties = {"pairs": fenced(pair_list, "pairs")}, {"grades": _list(item, len(pairs))}
+    return prompted(tag, subject.language, most_tokens, prefix, question, properties)
 
 
-def _request(
-    subject: Subject, step: str, prefix: str, question: str, properties: Mapping[str, JsonValue], max_tokens: int
-) -> Request:
-    return Request(
-        prefix=prefix,
-        messages=(Message("user", question),),
-        max_tokens=max_tokens,
-        tag=Tag(SYNTHETIC_QA.name, step, subject.document_id, subject.shard),
-        schema=json.dumps(object_schema(dict(properties)), ensure_ascii=False),
-    )
+def _tag(subject: Subject, step: str) -> Tag:
+    return Tag(SYNTHETIC_QA.name, step, subject.document_id, subject.shard)
 
 
 def _answer_tokens(chars: int, count: int) -> int:
     """Tokens of an answer with so many texts of a length."""
-    return int(_SLACK * count * (chars * _TOKENS_PER_CHAR + _FORM_TOKENS))
+    return int(SLACK * count * (chars * TOKENS_PER_CHAR + _FORM_TOKENS))
 
 
 def _list(item: Mapping[str, JsonValue], count: int) -> JsonValue:
-    return {"type": "array", "maxItems": _SLACK * count, "items": dict(item)}
+    return {"type": "array", "maxItems": SLACK * count, "items": dict(item)}
 
 
 def _numbered(passages: Sequence[Passage]) -> str:
@@ -380,10 +364,7 @@ def _numbered(passages: Sequence[Passage]) -> str:
 
 
 def _items(answer: Completion, name: str) -> list[JsonValue]:
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return []
-    items = value.get(name)
+    items = (answer.fields or {}).get(name)
     return items if isinstance(items, list) else []
 
 

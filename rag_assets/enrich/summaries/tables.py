@@ -5,14 +5,13 @@ summaries are summarised again. A file that fits one call is summarised from its
 of its pages.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, FILE_SUMMARIES, PAGE_SUMMARIES
 from rag_assets.enrich.documents import TITLE_TOKENS, Document, Subject, body_text, load_documents
@@ -34,7 +33,7 @@ from rag_assets.enrich.summaries.extraction import (
 )
 from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue, side_by_side
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, answer_tokens, fenced, prompted
 from rag_assets.parsing.records import Record, document_titles
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
@@ -45,8 +44,6 @@ from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_toke
 PAGE_STEP = "summarize_page"
 FILE_STEP = "summarize_file"
 
-_SLACK = 2  # a summary may be this many times longer than asked for
-_TOKENS_PER_CHAR = 1.5
 _ANSWER_TOKENS = 64  # for the form of the answer
 _PROMPT_TOKENS = 1500  # for the system text
 _NAMES_TOKENS = 400
@@ -74,7 +71,9 @@ class SummaryOptions:
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""
         longest = max(self.file_chars, self.page_file_chars + self.page_chars)
-        overhead = _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        overhead = (
+            _PROMPT_TOKENS + TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + answer_tokens(longest, _ANSWER_TOKENS)
+        )
         return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - overhead)))
 
 
@@ -289,9 +288,7 @@ def _summarized(text: str, tokens: int, ask: Callable[[str], Request], main: str
 
 
 def _fields(answer: Completion) -> dict[str, str]:
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return {}
-    return {name: one_line(text) for name, text in answer.value.items()}
+    return {name: one_line(text) for name, text in (answer.fields or {}).items()}
 
 
 def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
@@ -306,24 +303,17 @@ def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
 def _request(
     subject: Subject, step: str, asset: str, values: dict[str, str], fields: dict[str, int], text: str
 ) -> Request:
-    prompt = load_prompt(step, subject.language)
-    question = prompt.question.substitute(
+    question = {
+        **values,
+        "title": subject.fenced_title,
+        "page_names": subject.fenced_page_names(_NAMES_TOKENS),
+        "document": fenced(text),
+    }
+    return prompted(
+        Tag(asset, step, subject.document_id, subject.shard),
+        subject.language,
+        answer_tokens(sum(fields.values()), _ANSWER_TOKENS),
         values,
-        title=subject.fenced_title,
-        page_names=subject.fenced_page_names(_NAMES_TOKENS),
-        document=fenced(text),
+        question,
+        {name: {"type": "string", "maxLength": SLACK * max(1, chars)} for name, chars in fields.items()},
     )
-    schema = object_schema(
-        {name: {"type": "string", "maxLength": _SLACK * max(1, chars)} for name, chars in fields.items()}
-    )
-    return Request(
-        prefix=prompt.prefix.substitute(values),
-        messages=(Message("user", question),),
-        max_tokens=_answer_tokens(sum(fields.values())),
-        tag=Tag(asset, step, subject.document_id, subject.shard),
-        schema=json.dumps(schema, ensure_ascii=False),
-    )
-
-
-def _answer_tokens(chars: int) -> int:
-    return int(chars * _SLACK * _TOKENS_PER_CHAR) + _ANSWER_TOKENS

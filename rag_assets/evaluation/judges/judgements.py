@@ -4,18 +4,17 @@ They are asked through the model layer, so that no judgement is paid twice. What
 believed (`calibration`), and how judgements become figures (`results`).
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
 import numpy as np
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, TOKENS_PER_CHAR, answer_tokens, fenced, prompted
 from rag_assets.query.ask.answers import Answer
 from rag_assets.text.folding import search_terms
 from rag_assets.text.language import prompt_language
@@ -23,15 +22,13 @@ from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 ASSET = "evaluation"  # what the ledger names judgements by, each judge as a step of its own
-TOKENS_PER_CHAR = 1.5  # of what a judge writes, with room to spare
 REASON_CHARS = 200
-_SLACK = 2  # reasons may be this many times longer than asked for
 _READ_TOKENS = 8_000  # of passages or answers in one call: answers are written from 6,000 by default
 _PROMPT_TOKENS = 1_200  # system text, question and tags
 _QUESTION_TOKENS = 400
 _LEAST_TOKENS = 256
-_REASON: JsonValue = {"type": "string", "maxLength": _SLACK * REASON_CHARS}
-_REASON_TOKENS = int(_SLACK * REASON_CHARS * TOKENS_PER_CHAR) + 40
+_REASON: JsonValue = {"type": "string", "maxLength": SLACK * REASON_CHARS}
+_REASON_TOKENS = answer_tokens(REASON_CHARS, 40)
 
 RETRIEVAL_METRICS = ("recall", "precision")
 ANSWER_METRICS = ("specificity", "breadth", "depth", "relevancy")
@@ -493,17 +490,11 @@ def _request(
     **values: str,
 ) -> Request:
     """A call of a judge."""
-    prompt = load_prompt(step, prompt_language(question))
     texts = {name: fenced(text, name) for name, text in parts.items()}
     substitutions = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}
-    return Request(
-        prompt.prefix.substitute(reason_chars=str(REASON_CHARS)),
-        (Message("user", prompt.question.substitute(substitutions)),),
-        max_tokens,
-        Tag(ASSET, step),
-        schema=json.dumps(object_schema(properties), ensure_ascii=False),
-        seed=seed,
-    )
+    limits = {"reason_chars": str(REASON_CHARS)}
+    language = prompt_language(question)
+    return replace(prompted(Tag(ASSET, step), language, max_tokens, limits, substitutions, properties), seed=seed)
 
 
 def _tokens(model: LanguageModel, needed_tokens: int) -> tuple[int, int]:

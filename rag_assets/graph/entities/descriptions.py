@@ -1,17 +1,16 @@
 """Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.summaries.extraction import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, answer_tokens, fenced, prompted
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.plain import one_line
@@ -21,8 +20,6 @@ DESCRIBE_STEP = "describe_entity"
 MOST_NOTES = 24
 
 _READ_TOKENS = 3000
-_SLACK = 2  # a description may be this many times longer than asked for
-_TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 64
 
 
@@ -120,21 +117,13 @@ def _length(texts: Sequence[str]) -> int:
 def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
     """A description by a model, or an empty text."""
     text = cut_to_tokens("\n".join(f"- {entry}" for entry in _distinct(notes.texts)), _READ_TOKENS)
-    prompt = load_prompt(DESCRIBE_STEP, detect_language(text))
-    schema = object_schema({"description": {"type": "string", "maxLength": _SLACK * chars}})
-    (answer,) = yield [
-        Request(
-            prefix=prompt.prefix.substitute(chars=str(chars)),
-            messages=(
-                Message(
-                    "user", prompt.question.substitute(name=notes.name, type=notes.type, notes=fenced(text, "notes"))
-                ),
-            ),
-            max_tokens=int(_SLACK * chars * _TOKENS_PER_CHAR) + _FORM_TOKENS,
-            tag=Tag(notes.asset, DESCRIBE_STEP),
-            schema=json.dumps(schema),
-        )
-    ]
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return ""
-    return one_line(answer.value["description"])
+    request = prompted(
+        Tag(notes.asset, DESCRIBE_STEP),
+        detect_language(text),
+        answer_tokens(chars, _FORM_TOKENS),
+        {"chars": str(chars)},
+        {"name": notes.name, "type": notes.type, "notes": fenced(text, "notes")},
+        {"description": {"type": "string", "maxLength": SLACK * chars}},
+    )
+    (answer,) = yield [request]
+    return one_line(answer.fields["description"]) if answer.fields else ""

@@ -6,7 +6,6 @@ comes out depends on the names alone, not on their order.
 """
 
 import csv
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.contracts.generation import Message, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.graph.entity_types import IDENTIFIER
 from rag_assets.graph.names import is_part_of_name, may_be_one
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.scripts import HIRAGANA, KANJI
@@ -50,7 +49,7 @@ _KANJI = re.compile(f"[{KANJI}]")
 _HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 _JOINTS = re.compile("[\\s\\-.'’・/ー]+")
 _LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
-_SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
+_SAME: Mapping[str, JsonValue] = {"same": {"type": "boolean"}}
 
 
 _Cosines = Callable[[Sequence[tuple[str, str]]], list[float | None]]
@@ -422,15 +421,6 @@ def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool]:
     """Whether a model takes two names for one."""
     lines = [f"{name.name} [{name.type}] {name.note[:_NOTE_CHARS]}".strip() for name in (first, second)]
     text = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
-    prompt = load_prompt(CONFIRM_STEP, detect_language(text))
-    question = prompt.question.substitute(names=fenced(text, "names"))
-    (answer,) = yield [
-        Request(
-            prefix=prompt.prefix.template,
-            messages=(Message("user", question),),
-            max_tokens=_CONFIRM_TOKENS,
-            tag=Tag("entity_merges", CONFIRM_STEP),
-            schema=_SAME,
-        )
-    ]
+    tag, values = Tag("entity_merges", CONFIRM_STEP), {"names": fenced(text, "names")}
+    (answer,) = yield [prompted(tag, detect_language(text), _CONFIRM_TOKENS, {}, values, _SAME)]
     return isinstance(answer.value, dict) and answer.value.get("same") is True

@@ -2,7 +2,6 @@
 becomes a type, named by a language model or, without one, by the head noun that its names share.
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import ENTITY_MENTIONS
+from rag_assets.enrich.facets.taxonomy_suggestion import k_means, members
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced, prompted
 from rag_assets.store.lake import Lake
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
@@ -26,7 +26,6 @@ _MOST_NAMES = 600
 _NAMES_SHOWN = 20
 _EXAMPLES = 6
 _SMALLEST_GROUP = 3
-_ROUNDS = 30
 _ANSWER_TOKENS = 2000
 _SHARE = 0.5
 _ENDING_CHARS = (4, 3, 2)
@@ -91,36 +90,18 @@ def _frequent_names(lake: Lake) -> list[str]:
 
 
 def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
-    """Group vectors of unit length by direction (spherical k-means, begun at the vectors farthest from each other).
+    """Group vectors of unit length by direction.
 
     Args:
         vectors: Shape `(texts, dimension)`, rows of unit length.
         count: Groups at most.
 
     Returns:
-        Indexes by group, none empty; the largest group first, ties by the first index.
+        Indexes by group, see `members`.
     """
-    centred = vectors - vectors.mean(axis=0)  # short texts have much in common
+    centred = (vectors - vectors.mean(axis=0)).astype(np.float64)  # short texts have much in common
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
-    seeds = [0]
-    nearest = centred @ centred[0]
-    while len(seeds) < min(count, len(centred)):
-        seeds.append(int(nearest.argmin()))
-        nearest = np.maximum(nearest, centred @ centred[seeds[-1]])
-    middles = centred[seeds]
-    home = np.zeros(len(centred), dtype=np.int64)
-    for _ in range(_ROUNDS):
-        new_home = (centred @ middles.T).argmax(axis=1)
-        if (new_home == home).all() and _ > 0:
-            break
-        home = new_home
-        for group in range(len(middles)):
-            members = centred[home == group]
-            if len(members):
-                middle = members.sum(axis=0)
-                middles[group] = middle / max(float(np.linalg.norm(middle)), 1e-9)
-    groups = [np.flatnonzero(home == group).tolist() for group in range(len(middles))]
-    return sorted(filter(None, groups), key=lambda group: (-len(group), group[0]))
+    return members(k_means(centred, min(count, len(centred)))[0])
 
 
 def _by_head_noun(group: Sequence[str], types: EntityTypes, number: int) -> TypeSuggestion:
@@ -158,19 +139,19 @@ def _shared_ending(group: Sequence[str]) -> str:
 
 def _ask(groups: Sequence[Sequence[str]], model: LanguageModel, types: EntityTypes, count: int) -> list[TypeSuggestion]:
     text = "\n".join(f"{number}. {' / '.join(group[:_NAMES_SHOWN])}" for number, group in enumerate(groups, start=1))
-    prompt = load_prompt(SUGGEST_STEP, detect_language(text))
-    request = Request(
-        prefix=prompt.prefix.substitute(count=str(count), known=", ".join(types.names)),
-        messages=(Message("user", prompt.question.substitute(names=fenced(text, "names"))),),
-        max_tokens=_ANSWER_TOKENS,
-        tag=Tag("entity_mentions", SUGGEST_STEP),
-        schema=_schema(count),
+    request = prompted(
+        Tag("entity_mentions", SUGGEST_STEP),
+        detect_language(text),
+        _ANSWER_TOKENS,
+        {"count": str(count), "known": ", ".join(types.names)},
+        {"names": fenced(text, "names")},
+        _properties(count),
     )
     answer = next(iter(model.generate([request])))
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
+    if answer.fields is None:
         raise ModelError(f"{model.name}: no usable proposal of entity types: {answer.error or answer.outcome}")
     spellings = {fold_name(name): name for group in groups for name in group}
-    items = answer.value["types"]
+    items = answer.fields["types"]
     return [_suggestion(item, spellings) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
@@ -183,9 +164,9 @@ def _suggestion(item: Mapping[str, JsonValue], spellings: Mapping[str, str]) -> 
     )
 
 
-def _schema(count: int) -> str:
+def _properties(count: int) -> dict[str, JsonValue]:
     text: JsonValue = {"type": "string", "minLength": 1}
     name: JsonValue = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
     examples: JsonValue = {"type": "array", "items": text}
     item: JsonValue = object_schema({"name": name, "ja": text, "en": text, "examples": examples})
-    return json.dumps(object_schema({"types": {"type": "array", "maxItems": count, "items": item}}))
+    return {"types": {"type": "array", "maxItems": count, "items": item}}

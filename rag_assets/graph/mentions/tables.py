@@ -5,9 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cached_property, partial
-from itertools import accumulate
-
-import numpy as np
 
 from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
@@ -41,6 +38,7 @@ from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.plain import squeezed
 
 _DOCUMENTS_AT_ONCE = 256
 
@@ -169,14 +167,13 @@ def _extracted_rows(
 class _BlockPassages:
     """The passages that are taken from one block of a page, in order.
 
-    A big table is one block of thousands of passages and rows, so the passage of a row is looked up by its cells. Only
-    where no passage holds a row as a whole are its words searched, in one text of all passages, once for each word.
+    A big table is one block of thousands of passages and rows, so the passage of a row is looked up by its cells, the
+    rarest first. Only where no passage with one of them holds the name are all looked through.
     """
 
     def __init__(self) -> None:
         self._chunk_ids: list[str] = []
         self._texts: list[str] = []
-        self._searched: dict[str, list[int]] = {}
 
     def add(self, chunk_id: str, text: str) -> None:
         """Add the next one."""
@@ -187,34 +184,18 @@ class _BlockPassages:
         """The chunk id of the passage that holds a name and most of the cells of its place; the first of several."""
         if len(self._chunk_ids) == 1:
             return self._chunk_ids[0]
-        cells = list(filter(None, map(_squeezed, place.replace("\n", CELL_SIGN).split(CELL_SIGN))))
-        squeezed_name = _squeezed(name)
-        holders = [self._cells[cell] for cell in cells if cell in self._cells]
-        for index in min(holders, key=len, default=()):
-            if all(words in self._squeezed[index] for words in (squeezed_name, *cells)):
-                return self._chunk_ids[index]
-        counts = np.zeros(len(self._chunk_ids), np.intp)
-        for cell in cells:
-            counts[self._holding(cell)] += 1
-        if squeezed_name:
-            counts[self._holding(squeezed_name)] += len(cells) + 1
-        return self._chunk_ids[int(counts.argmax())]
-
-    def _holding(self, words: str) -> list[int]:
-        """Places of the passages that hold some words."""
-        if words not in self._searched:
-            indexes: list[int] = []
-            start = self._whole.find(words)
-            while start >= 0:
-                indexes.append(bisect_right(self._starts, start) - 1)
-                next_index = indexes[-1] + 1
-                start = self._whole.find(words, self._starts[next_index]) if next_index < len(self._starts) else -1
-            self._searched[words] = indexes
-        return self._searched[words]
+        cells = list(filter(None, map(squeezed, place.replace("\n", CELL_SIGN).split(CELL_SIGN))))
+        squeezed_name, texts = squeezed(name), self._squeezed
+        holders = sorted((self._cells[cell] for cell in cells if cell in self._cells), key=len)
+        named = (
+            [index for index in indexes if squeezed_name in texts[index]] for indexes in (*holders, range(len(texts)))
+        )
+        candidates = next(filter(None, named), range(len(texts)))
+        return self._chunk_ids[max(candidates, key=lambda index: sum(cell in texts[index] for cell in cells))]
 
     @cached_property
     def _squeezed(self) -> list[str]:
-        return [_squeezed(text) for text in self._texts]
+        return [squeezed(text) for text in self._texts]
 
     @cached_property
     def _cells(self) -> dict[str, list[int]]:
@@ -223,17 +204,9 @@ class _BlockPassages:
         for index, text in enumerate(self._texts):
             cells = text.replace("\n", CELL_SIGN).split(CELL_SIGN)
             values = [value for cell in cells if (value := cell.partition(": ")[2])]
-            for cell in dict.fromkeys(map(_squeezed, (*cells, *values))):
+            for cell in dict.fromkeys(map(squeezed, (*cells, *values))):
                 indexes_by_cell.setdefault(cell, []).append(index)
         return indexes_by_cell
-
-    @cached_property
-    def _whole(self) -> str:
-        return "\n".join(self._squeezed)
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return list(accumulate((len(text) + 1 for text in self._squeezed[:-1]), initial=0))
 
 
 def _load_passages(lake: Lake, shard: str) -> dict[str, dict[tuple[int, int], _BlockPassages]]:
@@ -358,10 +331,6 @@ class _Document:
         """Passage that holds a place: of those taken from its block, the one that has most of its words."""
         passages = self._passages.get((page_number, block)) if block is not None else None
         return passages.best(place, name) if passages is not None else None
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
 
 
 def _written(

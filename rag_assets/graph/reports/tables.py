@@ -5,7 +5,6 @@ Where that is what it was, the report is kept as it is, also under another id of
 asked for a report in one call; what its answer refers to is checked.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import (
     CLAIMS,
@@ -50,7 +49,7 @@ from rag_assets.graph.reports.extraction import (
     report_subject,
 )
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import SLACK, fenced, prompted
 from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -65,7 +64,6 @@ STEP = "report_community"
 
 _PROMPT_TOKENS = 1500  # for the system text and the form of the question
 _LEAST_TOKENS = 256
-_SLACK = 2  # an answer may be this many times longer than asked for
 _CHARS_PER_TOKEN = {"ja": 0.8, "en": 3.0}
 _TITLE_CHARS = 200
 _SENTENCE_CHARS = 400
@@ -88,8 +86,8 @@ class ReportOptions:
 
     def fitted(self, context_tokens: int, output_tokens: int) -> "ReportOptions":
         """These options, with what is read and written cut to what a model takes."""
-        report_tokens = min(self.report_tokens, max(1, output_tokens // _SLACK))
-        room = context_tokens - _PROMPT_TOKENS - _SLACK * report_tokens
+        report_tokens = min(self.report_tokens, max(1, output_tokens // SLACK))
+        room = context_tokens - _PROMPT_TOKENS - SLACK * report_tokens
         return ReportOptions(max(_LEAST_TOKENS, min(self.context_tokens, room)), report_tokens, self.minimum_size)
 
 
@@ -309,32 +307,25 @@ def report_dialogue(context: ReportContext, subject: ReportSubject, options: Rep
 
 
 def _request(context: ReportContext, subject: ReportSubject, options: ReportOptions) -> Request:
-    prompt = load_prompt(STEP, subject.language)
-    chars = int(options.report_tokens * _CHARS_PER_TOKEN[prompt.language])
+    chars = int(options.report_tokens * _CHARS_PER_TOKEN[subject.language])
     values = {"report_chars": str(chars), "most_findings": str(MOST_FINDINGS)}
-    question = prompt.question.substitute(values, records=fenced(context.text, "records"))
-    return Request(
-        prefix=prompt.prefix.substitute(values),
-        messages=(Message("user", question),),
-        max_tokens=_SLACK * options.report_tokens,
-        tag=Tag("community_reports", STEP),
-        schema=_schema(chars),
-    )
+    question = {**values, "records": fenced(context.text, "records")}
+    tag, most_tokens = Tag("community_reports", STEP), SLACK * options.report_tokens
+    return prompted(tag, subject.language, most_tokens, values, question, _properties(chars))
 
 
-def _schema(chars: int) -> str:
+def _properties(chars: int) -> dict[str, JsonValue]:
     def text(longest: int) -> JsonValue:
         return {"type": "string", "minLength": 1, "maxLength": longest}
 
-    finding = object_schema({"summary": text(_SENTENCE_CHARS), "explanation": text(_SLACK * chars)})
-    properties: dict[str, JsonValue] = {
+    finding = object_schema({"summary": text(_SENTENCE_CHARS), "explanation": text(SLACK * chars)})
+    return {
         "title": text(_TITLE_CHARS),
-        "summary": text(_SLACK * chars),
+        "summary": text(SLACK * chars),
         "rating": {"type": "number", "minimum": 0, "maximum": HIGHEST_RATING},
         "rating_explanation": text(_SENTENCE_CHARS),
         "findings": {"type": "array", "items": finding, "minItems": 1, "maxItems": MOST_FINDINGS},
     }
-    return json.dumps(object_schema(properties), ensure_ascii=False)
 
 
 def _report(answer: Completion) -> Report | None:

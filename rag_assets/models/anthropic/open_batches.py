@@ -19,15 +19,15 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Request, Tag
+from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.models.accounts.budget import BATCH_RESULTS_SECONDS
 from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.schema import BATCH_REQUESTS, BATCHES
@@ -151,7 +151,7 @@ class BatchStore:
                 "digits": entry.digits,
                 "position": position,
                 "attempt": entry.attempt,
-                "request": zlib.compress(json.dumps(_fields(entry.request)).encode(), 3),
+                "request": zlib.compress(json.dumps(asdict(replace(entry.request, progress=None))).encode(), 3),
             }
             for position, entry in enumerate(entries)
         ]
@@ -210,35 +210,10 @@ class BatchStore:
             connection.execute(sa.delete(BATCHES).where(BATCHES.c.finished_at < time.time() - _FINISHED_SECONDS))
 
 
-def _fields(request: Request) -> dict[str, object]:
-    return {
-        "prefix": request.prefix,
-        "messages": [[message.role, message.text] for message in request.messages],
-        "max_tokens": request.max_tokens,
-        "tag": [request.tag.asset, request.tag.step, request.tag.document_id, request.tag.partition],
-        "system": request.system,
-        "schema": request.schema,
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "stop": request.stop,
-        "attempt": request.attempt,
-    }
-
-
-def _request(fields: dict[str, JsonValue]) -> Request:
-    messages = cast("list[list[str]]", fields["messages"])
-    return Request(
-        prefix=cast("str", fields["prefix"]),
-        messages=tuple(Message("user" if role == "user" else "assistant", text) for role, text in messages),
-        max_tokens=cast("int", fields["max_tokens"]),
-        tag=Tag(*cast("list[str]", fields["tag"])),
-        system=cast("str", fields["system"]),
-        schema=cast("str | None", fields["schema"]),
-        temperature=cast("float | None", fields["temperature"]),
-        seed=cast("int | None", fields["seed"]),
-        stop=tuple(cast("list[str]", fields["stop"])),
-        attempt=cast("int", fields["attempt"]),
-    )
+def _request(fields: dict[str, Any]) -> Request:
+    """A request as it was written down."""
+    messages = tuple(Message(**message) for message in fields["messages"])
+    return Request(**{**fields, "messages": messages, "tag": Tag(**fields["tag"]), "stop": tuple(fields["stop"])})
 
 
 @dataclass(frozen=True)

@@ -180,16 +180,13 @@ class _DrawingReader:
                     f"drawing: groups nested deeper than {self._deepest} (parsing.nesting_depth) are left out"
                 )
             case "grpSp" | "wgp":
-                place = _place(element)
-                outer, inner = place.outer, place.inner
-                if outer and inner:
-                    frame = frame.within(outer, inner, flip_x=place.flip_x, flip_y=place.flip_y)
+                inner_frame, inner = group_frame(element, frame), _place(element).inner
                 for child in _flat(element):
-                    self._collect(child, _scaled(child, inner, area), frame, depth + 1)
+                    self._collect(child, _scaled(child, inner, area), inner_frame, depth + 1)
 
     def _add(self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind) -> None:
         control = next((control_number(part.get("spid") or "") for part in element.iter("{*}compatExt")), "")
-        identity, box = property_of(element, "id"), _box(element, frame)
+        identity, box = property_of(element, "id"), box_of(element, frame)
         self.shapes.append(Shape(area, identity, text, box, kind, control, _is_bare(element)))
 
     def _frame_text(self, element: etree._Element) -> str:
@@ -268,7 +265,13 @@ def _rectangle(transform: etree._Element, offset: str, extent: str) -> Rectangle
     return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
 
 
-def _box(element: etree._Element, frame: Frame) -> Rectangle | None:
+def group_frame(group: etree._Element, frame: Frame) -> Frame:
+    """The frame of a group within that of what it lies in."""
+    outer, inner, flip_x, flip_y, _ = _place(group)
+    return frame.within(outer, inner, flip_x=flip_x, flip_y=flip_y) if outer and inner else frame
+
+
+def box_of(element: etree._Element, frame: Frame) -> Rectangle | None:
     """Left, top, right and bottom of a shape in the drawing's units; None without a size."""
     outer = _place(element).outer
     if outer is None or (outer[2] <= 0 and outer[3] <= 0):

@@ -8,40 +8,29 @@ read, since text must not be lost.
 """
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
 
-_BLOCKS = (
-    "address|article|aside|blockquote|body|caption|center|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form|"
-    "h[1-6]|header|hr|li|main|menu|nav|ol|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|ul"
+_BLOCK = (
+    r"</?(?:address|article|aside|blockquote|body|caption|center|dd|details|div|dl|dt|fieldset|figcaption|figure|footer"
+    r"|form|h[1-6]|head|header|hr|html|li|main|menu|nav|ol|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)"
+    r"(?=[\s/>])"
 )
-_FOREIGN = ("svg", "math")
-_CHOICES = ("select", "datalist")
+_BEFORE_BLOCK = re.compile(f"(?={_BLOCK})", re.IGNORECASE)
 _INERT = ("template", "noscript", "object", "iframe")
-_ISLANDS = ("foreignobject", "desc", "annotation-xml", "mtext")  # parts of drawings and formulas that hold HTML
-_RAW = ("script", "style", "textarea", "title")
-_HOLDING = (*_FOREIGN, *_CHOICES, *_INERT, *_ISLANDS)
-_SWALLOWING = "|".join((*_HOLDING, *_RAW))
-_TAG = re.compile(rf"<!--|<(?P<end>/?)(?P<name>{_SWALLOWING}|{_BLOCKS})(?=[\s/>])", re.IGNORECASE)
-_BEGINNING = re.compile(rf"<!--|<(?P<end>)(?P<name>{_SWALLOWING})(?=[\s/>])", re.IGNORECASE)
-_TAG_END = re.compile(r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
-_BLOCK = re.compile(rf"</?(?:{_BLOCKS}|head|html)(?=[\s/>])", re.IGNORECASE)
-# in a script, blocks also stand in texts of the program
-_BLOCK_BEHIND_CODE = re.compile(rf"(?<=[\n;}}>])[ \t\r\n]*+(?={_BLOCK.pattern})", re.IGNORECASE)
-_RAW_BREAK = {"script": _BLOCK_BEHIND_CODE, "style": _BLOCK, "textarea": _BLOCK, "title": re.compile("<")}
-# what an element holds cannot have these, so that an end behind them is that of another
-_RAW_STOP = {
-    "style": re.compile(r"<(?:/head|body|style)(?=[\s/>])", re.IGNORECASE),
-    "title": re.compile(r"<(?:/head|body|title)(?=[\s/>])", re.IGNORECASE),
-    "textarea": re.compile(r"<(?:/body|textarea)(?=[\s/>])", re.IGNORECASE),
+_HOLDING = re.compile(
+    rf"<(?P<end>/?)(?P<name>svg|math|select|datalist|{'|'.join(_INERT)})(?=[\s/>])[^<>]*>?", re.IGNORECASE
+)
+_RAW = re.compile(r"<!--|<(?P<name>script|style|textarea|title)(?=[\s/>])[^<>]*>?", re.IGNORECASE)
+# where page text begins again; in a script, blocks also stand in texts of the program
+_RAW_BREAKS = {
+    "script": re.compile(rf"(?<=[\n;}}>])[ \t\r\n]*+(?={_BLOCK})", re.IGNORECASE),
+    "style": _BEFORE_BLOCK,
+    "textarea": _BEFORE_BLOCK,
+    "title": re.compile("(?=<)"),
 }
-
-
-@dataclass(slots=True)
-class _Open:
-    name: str
-    content_at: int
-    block_at: int | None = None  # where the first block stands in it
 
 
 def close_elements(text: str) -> str:
@@ -49,111 +38,60 @@ def close_elements(text: str) -> str:
 
     Takes time in proportion to the length of the text.
     """
-    return _Closing(text).closed()
+    insertions, shown = _close_raw(text)
+    open_tags: dict[str, list[re.Match[str]]] = defaultdict(list)
+    for tag in _HOLDING.finditer(shown):
+        name = tag["name"].lower()
+        if tag["end"]:
+            del open_tags[name][-1:]
+        elif name in _INERT or not tag[0].endswith("/>"):
+            open_tags[name].append(tag)
+    blocks = [block.start() for block in _BEFORE_BLOCK.finditer(shown)] if any(open_tags.values()) else []
+    for name, tags in open_tags.items():
+        for tag in tags:
+            place = bisect_left(blocks, tag.end())
+            block = blocks[place] if place < len(blocks) else len(text)
+            insertions.append((tag.end() if name in _INERT else block, f"</{name}>"))
+    parts, start = [], 0
+    for at, end_tag in sorted(insertions, key=lambda insertion: insertion[0]):
+        parts += [text[start:at], end_tag]
+        start = at
+    return "".join((*parts, text[start:]))
 
 
-class _Closing:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._insertions: list[tuple[int, str]] = []
-        self._open: list[_Open] = []
-        self._counts: Counter[str] = Counter()  # of the open elements
-        self._last_ends: dict[str, int] = {}
-        self._tags_end = True  # until a quotation mark is never closed: looking for its end at each tag would take long
+def _close_raw(text: str) -> tuple[list[tuple[int, str]], str]:
+    """Places and end tags of the comments, scripts and the like that lack one, and the text with blanks for what they
+    hold.
+    """
 
-    def closed(self) -> str:
-        position = 0
-        while match := (_TAG if self._open else _BEGINNING).search(self._text, position):
-            name = (match["name"] or "").lower()
-            if not name:
-                position = self._after_comment(match.start())
-            elif match["end"]:
-                self._end(name, match.start())
-                position = match.end()
-            else:
-                position = self._begin(name, match)
-        self._leave_open(0, len(self._text))
-        parts, start = [], 0
-        for at, end_tag in sorted(self._insertions, key=lambda insertion: insertion[0]):
-            parts += [self._text[start:at], end_tag]
-            start = at
-        return "".join((*parts, self._text[start:]))
+    @cache
+    def last(mark: str) -> int:
+        return max((match.start() for match in re.finditer(mark, text, re.IGNORECASE)), default=-1)
 
-    def _after_comment(self, start: int) -> int:
-        if self._last_end("-->") >= start + 2:
-            return self._text.index("-->", start + 2) + 3
-        self._insertions.append((start + 4, "-->"))
-        return start + 4
+    insertions: list[tuple[int, str]] = []
+    parts, position = [], 0
+    while start := _RAW.search(text, position):
+        end, is_missing = _raw_end(text, start, last)
+        if is_missing:
+            insertions.append((end, f"</{start['name']}>" if start["name"] else "-->"))
+        parts += [text[position : start.end()], " " * (end - start.end())]
+        position = end
+    return insertions, "".join((*parts, text[position:]))
 
-    def _begin(self, name: str, match: re.Match[str]) -> int:
-        tag_end = _TAG_END.match(self._text, match.end()) if self._tags_end else None
-        self._tags_end = tag_end is not None
-        content_at = tag_end.end() if tag_end else match.end()
-        is_empty = self._text[content_at - 2 : content_at] == "/>"
-        if name in _RAW:
-            return self._after_raw(name, content_at, is_empty=is_empty)
-        if name in _HOLDING:
-            if not is_empty:
-                if name in _CHOICES and self._open and self._open[-1].name in _CHOICES:  # they hold no others
-                    self._leave_open(len(self._open) - 1, match.start())
-                self._open.append(_Open(name, content_at))
-                self._counts[name] += 1
-            elif name in _INERT:
-                self._insertions.append((content_at, f"</{name}>"))
-        else:
-            self._meet_block(match.start())
-        return content_at
 
-    def _after_raw(self, name: str, content_at: int, *, is_empty: bool) -> int:
-        if is_empty:
-            self._insertions.append((content_at, f"</{name}>"))
-            return content_at
-        if self._last_end(f"</{name}") >= content_at:
-            end = re.compile(f"</{name}", re.IGNORECASE).search(self._text, content_at)
-            stop = _RAW_STOP[name].search(self._text, content_at, end.start()) if end and name in _RAW_STOP else None
-            if end and not stop:
-                return end.end()
-        block = _RAW_BREAK[name].search(self._text, content_at)
-        if block is None:
-            return len(self._text)
-        at = block.end() if name == "script" else block.start()
-        self._insertions.append((at, f"</{name}>"))
-        return at
-
-    def _end(self, name: str, start: int) -> None:
-        if self._counts[name]:
-            index = next(i for i in range(len(self._open) - 1, -1, -1) if self._open[i].name == name)
-            self._leave_open(index + 1, start)
-            self._pop()
-        elif name not in (*_HOLDING, *_RAW):
-            self._meet_block(start)
-
-    def _meet_block(self, at: int) -> None:
-        """A block ends the drawings and formulas around it, as the standard has it, and perhaps a list to choose of."""
-        lowest = index = len(self._open)
-        while index and self._open[index - 1].name in (*_FOREIGN, *_CHOICES):
-            index -= 1
-            lowest = index if self._open[index].name in _FOREIGN else lowest
-        while len(self._open) > lowest:
-            self._insertions.append((at, f"</{self._pop().name}>"))
-        if self._open and self._open[-1].name in _CHOICES and self._open[-1].block_at is None:
-            self._open[-1].block_at = at
-
-    def _leave_open(self, first: int, end: int) -> None:
-        """Close what is still open from an index on; it has no end of its own before a position."""
-        while len(self._open) > first:
-            element = self._pop()
-            if element.name in _INERT:
-                self._insertions.append((element.content_at, f"</{element.name}>"))
-            elif element.name in _CHOICES:
-                self._insertions.append((end if element.block_at is None else element.block_at, f"</{element.name}>"))
-
-    def _pop(self) -> _Open:
-        self._counts[self._open[-1].name] -= 1
-        return self._open.pop()
-
-    def _last_end(self, mark: str) -> int:
-        if mark not in self._last_ends:
-            ends = re.finditer(re.escape(mark), self._text, re.IGNORECASE)
-            self._last_ends[mark] = max((match.start() for match in ends), default=-1)
-        return self._last_ends[mark]
+def _raw_end(text: str, start: re.Match[str], last: Callable[[str], int]) -> tuple[int, bool]:
+    """Where what a comment or a raw element holds ends, and whether its end tag is missing there."""
+    if start["name"] is None:
+        inside = start.start() + 2  # of `<!-->`, which is whole
+        return (text.index("-->", inside) + 3, False) if last("-->") >= inside else (start.end(), True)
+    name, inside = start["name"].lower(), start.end()
+    if start[0].endswith("/>"):
+        return inside, True
+    if last(f"</{name}") >= inside:
+        end = re.compile(f"</{name}", re.IGNORECASE).search(text, inside)
+        # what it holds cannot have these, so that an end behind them is that of another
+        stop = re.compile(rf"<(?:/head|/?body|{name})(?=[\s/>])", re.IGNORECASE)
+        if end and (name == "script" or not stop.search(text, inside, end.start())):
+            return end.start(), False
+    block = _RAW_BREAKS[name].search(text, inside)
+    return (block.end() if block else len(text)), True

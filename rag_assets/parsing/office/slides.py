@@ -17,7 +17,7 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.archive import Archive, Relation, alternative, local_name
 from rag_assets.parsing.drawings.diagrams import find_diagrams
-from rag_assets.parsing.drawings.drawings import LINES, ShapeKind, property_of, read_shapes
+from rag_assets.parsing.drawings.drawings import LINES, ShapeKind, box_of, group_frame, property_of, read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.flow import (
     around,
@@ -29,7 +29,7 @@ from rag_assets.parsing.flow import (
     sensible_title,
     table_block,
 )
-from rag_assets.parsing.geometry import IDENTITY, Frame
+from rag_assets.parsing.geometry import Frame
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.slide_layout import (
@@ -42,9 +42,11 @@ from rag_assets.parsing.office.slide_layout import (
     with_title,
 )
 from rag_assets.parsing.office.slide_tables import cells_of_row, columns_and_rows, slide_header_rows
+from rag_assets.parsing.office.styles import integer
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
+_IN_POINTS = Frame(1 / _EMU_PER_POINT, 1 / _EMU_PER_POINT)
 _NO_TARGETS: Mapping[str, str] = {}
 _ROWS_APART = 100
 
@@ -70,7 +72,8 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
     presentation = archive.tree(main)
     relations = archive.relations(main)
     slide_size = presentation.find("{*}sldSz")
-    size = None if slide_size is None else _point(slide_size, "cx", "cy")
+    width, height = (integer(slide_size, 0, name) / _EMU_PER_POINT for name in ("cx", "cy"))
+    size = None if slide_size is None else (width, height)
     references = (_reference(slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId"))
     parts = [relations[reference].target if reference in relations else "" for reference in references]
     if len(parts) > maximum_slides:
@@ -99,7 +102,7 @@ def _read_slide(
     slide = archive.tree(part)
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
-    drawn_shapes = list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0))
+    drawn_shapes = list(_shapes(tree, _IN_POINTS, _layout_boxes(archive, relations), 0))
     shapes = in_reading_order(with_title(with_bullets(drawn_shapes)))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
@@ -145,12 +148,12 @@ def _shapes(
             case "sp" | "graphicFrame" | "cxnSp" | "pic":
                 placeholder = child.find("*/{*}nvPr/{*}ph")
                 kind = None if placeholder is None else placeholder.get("type", "body")
-                box = _own_box(child, frame)
+                box = box_of(child, frame)
                 if box is None and placeholder is not None:
                     box = boxes.get(("idx", placeholder.get("idx", ""))) or boxes.get(("type", kind or ""))
                 yield SlideShape(child, kind, box)
             case "grpSp":
-                yield from _shapes(child, _group_frame(child, frame), boxes, depth + 1)
+                yield from _shapes(child, group_frame(child, frame), boxes, depth + 1)
             case "AlternateContent":
                 yield from _shapes(alternative(child), frame, boxes, depth + 1)
 
@@ -162,34 +165,6 @@ def _deepest_group(tree: etree._Element) -> int:
         above = next((parent for parent in element.iterancestors("{*}grpSp", "{*}AlternateContent")), None)
         levels[element] = 1 + (0 if above is None else levels.get(above, 0))
     return max(levels.values(), default=0)
-
-
-def _own_box(shape: etree._Element, frame: Frame) -> Box | None:
-    transform = shape.find("{*}spPr/{*}xfrm")
-    transform = shape.find("{*}xfrm") if transform is None else transform
-    offset = None if transform is None else transform.find("{*}off")
-    extent = None if transform is None else transform.find("{*}ext")
-    if offset is None or extent is None:
-        return None
-    left, top = frame.place(*_point(offset, "x", "y"))
-    width, height = _point(extent, "cx", "cy")
-    return left, top, left + frame.scale_x * width, top + frame.scale_y * height
-
-
-def _group_frame(group: etree._Element, frame: Frame) -> Frame:
-    transform = group.find("{*}grpSpPr/{*}xfrm")
-    parts = [None if transform is None else transform.find(f"{{*}}{name}") for name in ("off", "ext", "chOff", "chExt")]
-    offset, extent, inner_offset, inner_extent = parts
-    if offset is None or extent is None or inner_offset is None or inner_extent is None:
-        return frame
-    width, height = _point(extent, "cx", "cy")
-    inner_width, inner_height = _point(inner_extent, "cx", "cy")
-    scale_x = width / inner_width if inner_width else 1.0
-    scale_y = height / inner_height if inner_height else 1.0
-    left, top = _point(offset, "x", "y")
-    inner_left, inner_top = _point(inner_offset, "x", "y")
-    place = frame.place(left - scale_x * inner_left, top - scale_y * inner_top)
-    return Frame(frame.scale_x * scale_x, frame.scale_y * scale_y, *place)
 
 
 def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tuple[str, str], Box]:
@@ -204,7 +179,7 @@ def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tupl
             relations = archive.relations(part)
         except ParseError:
             break
-        for shape in _shapes(tree, IDENTITY, {}, 0):
+        for shape in _shapes(tree, _IN_POINTS, {}, 0):
             placeholder = shape.element.find("{*}nvSpPr/{*}nvPr/{*}ph")
             if placeholder is not None and shape.box is not None:
                 if kind == "slideLayout":
@@ -349,15 +324,3 @@ def _link_target(properties: etree._Element | None, targets: Mapping[str, str]) 
     """Where the link leads that the properties of a run or of a shape name; empty where there is none."""
     link = None if properties is None else properties.find("{*}hlinkClick")
     return "" if link is None else targets.get(_reference(link), "")
-
-
-def _point(element: etree._Element, x: str, y: str) -> tuple[float, float]:
-    """Two attributes that are lengths, in points."""
-    return _points(element.get(x)), _points(element.get(y))
-
-
-def _points(value: str | None) -> float:
-    try:
-        return int(value or "0") / _EMU_PER_POINT
-    except (ValueError, OverflowError):
-        return 0.0
