@@ -75,9 +75,10 @@ def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
     ordered_blocks = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
     arranged_blocks = []
-    for block in ordered_blocks:
+    for index, block in enumerate(ordered_blocks):
         area = block_area(block)
-        heading = _Heading(*heading_level(block.text), area.left, block.text)
+        kind, depth = heading_level(block.text)
+        heading = _Heading(kind, 0 if _is_outer(ordered_blocks, index) else depth, area.left, block.text)
         if block.kind is BlockKind.HEADING:
             _close(stack, heading)
         section = tuple(entry.text for entry in stack if entry.left <= area.right)
@@ -95,6 +96,22 @@ def heading_level(text: str) -> tuple[str, int]:
     if text[:1] in "(（":
         return "bracket", 1 + len(_SUBNUMBER.findall(text.partition(")")[0].partition("）")[0]))
     return ("plain" if text[:1].isalnum() else text[:1]), 1
+
+
+def _is_outer(blocks: Sequence[Block], index: int) -> bool:
+    """Whether a heading stands right above another of its kind, and this above something else: it holds for all that
+    follows, up to the next such one. Several in turn are a list.
+    """
+
+    def follows(place: int) -> bool:
+        if not 0 < place < len(blocks) or {blocks[place - 1].kind, blocks[place].kind} != {BlockKind.HEADING}:
+            return False
+        (kind, _), (other, _) = heading_level(blocks[place - 1].text), heading_level(blocks[place].text)
+        above, area = block_area(blocks[place - 1]), block_area(blocks[place])
+        is_near = 0 < area.top - above.bottom <= CAPTION_ROWS and above.left <= area.left
+        return is_near and kind == other not in {"number", "bracket"}
+
+    return follows(index + 1) and not follows(index) and not follows(index + 2)
 
 
 def _close(stack: list[_Heading], heading: _Heading) -> None:
