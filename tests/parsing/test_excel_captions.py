@@ -63,6 +63,54 @@ def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int
 
 
 @pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (("産業連関表", "就業者係数表"), "産業連関表 就業者係数表"),
+        (("別紙12", "償還計画書", "（単位：千円）"), "別紙12 償還計画書 （単位：千円）"),
+        (("①勤怠入力",), "①勤怠入力"),
+    ],
+)
+def test_title_of_several_lines_or_with_a_mark_is_the_heading(
+    lines: tuple[str, ...], title: str, *, lined: bool
+) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(line,) for line in lines])
+        write(sheet, SALES, len(lines) + 1, lined=lined)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [(title,)]
+
+
+@pytest.mark.parametrize("lines", [("日付", "担当"), ("次の表を見る。", "売上")])
+def test_lines_right_of_a_table_or_of_a_text_are_no_title(lines: tuple[str, ...]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(line,) for line in lines], 1, 1 if lines[0].endswith("。") else 2)
+        write(sheet, SALES, 3, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [()]
+
+
+def test_heading_right_above_another_holds_for_what_follows_both() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, text in [(1, "一般"), (2, "遷移"), (7, "誤り"), (12, "管理"), (13, "遷移")]:
+            sheet.cell(row, 1, text).font = Font(bold=True)
+        for row in (3, 8, 14):
+            write(sheet, SALES, row, lined=True)
+
+    sections = [section for _, section in tables(blocks_of(fill))]
+    assert sections == [("一般", "遷移"), ("一般", "誤り"), ("管理", "遷移")]
+
+
+def test_headings_in_turn_are_a_list() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, text in enumerate(("一般", "管理", "遷移"), 1):
+            sheet.cell(row, 1, text).font = Font(bold=True)
+        write(sheet, SALES, 5, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [("遷移",)]
+
+
+@pytest.mark.parametrize("lined", [False, True])
 @pytest.mark.parametrize("unit", ["A2", "C2"])
 @pytest.mark.parametrize("above", [None, "次の表は各支店の売上を示す。"])
 def test_unit_alone_above_a_table_belongs_to_it(above: str | None, unit: str, *, lined: bool) -> None:

@@ -22,6 +22,7 @@ _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 # Titles of tables and notes on them.
 CAPTION_CHARS = 40
 CAPTION_ROWS = 3
+_TITLE_LINES = 3
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
     r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
@@ -203,7 +204,7 @@ def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
         if block.kind is not BlockKind.TABLE:
             continue
         title, notes = _texts_above(blocks, table, owners)
-        if title is not None and _takes_notes(blocks[title]):
+        if title is not None and _is_title_of(blocks[title], block):
             before[_first_caption(blocks, table)] = _heading([blocks[index] for index in (title, *notes)])
             changes.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
@@ -283,11 +284,18 @@ def _heading(lines: Sequence[Block]) -> Block:
     return replace(title, kind=BlockKind.HEADING, text=text, cell_range=label)
 
 
-def _takes_notes(title: Block) -> bool:
-    """Whether a text is the title of the table below it, and of nothing else."""
+def _is_title_of(title: Block, table: Block) -> bool:
+    """Whether a text is the title of the table below it, and of nothing else; one of several lines, or with the mark of
+    a list, does not begin right of it.
+    """
     if title.kind is BlockKind.HEADING:
         return _NUMBERED.match(title.text) is None
-    return title.kind is BlockKind.PARAGRAPH and _is_caption(title.text)
+    if title.kind is BlockKind.PARAGRAPH and _is_caption(title.text):
+        return True
+    first, *rest = title.text.split("\n")
+    if len(rest) >= _TITLE_LINES or block_area(title).left > block_area(table).left:
+        return False
+    return _is_caption(first) and all(_is_caption(line) or _is_aside(line) for line in rest)
 
 
 def is_unit(text: str) -> bool:
