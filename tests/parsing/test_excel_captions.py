@@ -205,3 +205,38 @@ def test_long_text_above_a_table_is_read_in_time(text: str) -> None:
 )
 def test_notes_on_units_are_told_from_other_lines(text: str, *, expected: bool) -> None:
     assert is_unit(text) is expected
+
+
+def test_short_lines_above_what_begins_right_of_them_are_headings() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for reference, text in {
+            "A1": "用途",
+            "B2": "取り消し",
+            "C3": "処理をやめると、前の値に戻す。",
+            "B5": "一貫性",
+            "C6": "途中の値を見せない。",
+            "A8": "保存",
+            "B9": "期間を設ける。",
+            "A11": "以上で終わる。",
+        }.items():
+            sheet[reference] = text
+
+    sections = [(block.cell_range, block.section) for block in blocks_of(fill) if block.kind is BlockKind.PARAGRAPH]
+    assert sections == [("C3", ("用途", "取り消し")), ("C6", ("用途", "一貫性")), ("B9", ("保存",)), ("A11", ())]
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [
+        ("次のとおりである。", "B2"),
+        ("if (is_ready) {", "B2"),
+        ("用途", "A2"),
+        ("用途", "G2"),
+        ("用途", "B5"),
+    ],
+)
+def test_other_lines_are_no_headings(line: str, below: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet[below], sheet["A9"] = line, "前の値に戻す。", "2. 体制"
+
+    assert BlockKind.HEADING not in {block.kind for block in blocks_of(fill) if block.text == line}

@@ -23,6 +23,10 @@ _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 CAPTION_CHARS = 40
 CAPTION_ROWS = 3
 _TITLE_LINES = 3
+_OUTDENTED = "outdented"  # headings that nothing but their place tells
+_INDENT_COLUMNS = 3
+_INDENTED = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE}
+_WORDS = re.compile(r"[^\W_](?:.*[^\W_)）」】])?")  # no lines of a program
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
     r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
@@ -71,22 +75,34 @@ class _Heading(NamedTuple):
 def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Put blocks into reading order and give each the headings above it, outermost first, then notes of its own.
 
-    A heading does not stand above blocks that lie wholly to its left.
+    A heading does not stand above blocks that lie wholly to its left; one that nothing but its place tells, left of what
+    it names, stands only above blocks that begin right of it.
     """
     ordered_blocks = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
     arranged_blocks = []
     for index, block in enumerate(ordered_blocks):
         area = block_area(block)
-        kind, depth = heading_level(block.text)
-        heading = _Heading(kind, 0 if _is_outer(ordered_blocks, index) else depth, area.left, block.text)
-        if block.kind is BlockKind.HEADING:
+        while stack and stack[-1].kind == _OUTDENTED and stack[-1].left >= area.left:
+            stack.pop()
+        heading = _heading_at(ordered_blocks, index)
+        if heading is not None:
             _close(stack, heading)
         section = tuple(entry.text for entry in stack if entry.left <= area.right)
-        arranged_blocks.append(replace(block, section=(*section, *block.section)))
-        if block.kind is BlockKind.HEADING:
+        kind = block.kind if heading is None else BlockKind.HEADING
+        arranged_blocks.append(replace(block, kind=kind, section=(*section, *block.section)))
+        if heading is not None:
             stack.append(heading)
     return tuple(_demote_empty(arranged_blocks))
+
+
+def _heading_at(blocks: Sequence[Block], index: int) -> _Heading | None:
+    """The heading that a block is; None where it is none."""
+    block, left = blocks[index], block_area(blocks[index]).left
+    if block.kind is BlockKind.HEADING:
+        kind, depth = heading_level(block.text)
+        return _Heading(kind, 0 if _is_outer(blocks, index) else depth, left, block.text)
+    return _Heading(_OUTDENTED, left, left, block.text) if _is_outdented(blocks, index) else None
 
 
 def heading_level(text: str) -> tuple[str, int]:
@@ -97,6 +113,25 @@ def heading_level(text: str) -> tuple[str, int]:
     if text[:1] in "(（":
         return "bracket", 1 + len(_SUBNUMBER.findall(text.partition(")")[0].partition("）")[0]))
     return ("plain" if text[:1].isalnum() else text[:1]), 1
+
+
+def _is_outdented(blocks: Sequence[Block], index: int) -> bool:
+    """Whether a short line of words stands by itself above what begins few columns right of it."""
+    block, below = blocks[index], blocks[index + 1 : index + 2]
+    if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM} or not below or below[0].kind not in _INDENTED:
+        return False
+    text = block.text
+    if "\n" in text or len(text) > CAPTION_CHARS or not _is_title(text) or not _WORDS.fullmatch(text):
+        return False
+    if heading_level(text)[0] == "number":  # of a table of contents
+        return False
+    area, next_area = block_area(block), block_area(below[0])
+    is_alone = not index or block_area(blocks[index - 1]).bottom < area.top
+    return (
+        is_alone
+        and 0 < next_area.top - area.bottom < CAPTION_ROWS
+        and 0 < next_area.left - area.left <= _INDENT_COLUMNS
+    )
 
 
 def _is_outer(blocks: Sequence[Block], index: int) -> bool:
