@@ -69,6 +69,7 @@ def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int
         (("産業連関表", "就業者係数表"), "産業連関表 就業者係数表"),
         (("別紙12", "償還計画書", "（単位：千円）"), "別紙12 償還計画書 （単位：千円）"),
         (("①勤怠入力",), "①勤怠入力"),
+        (("Table 7 Revenues of branches in Tokyo and Osaka",), "Table 7 Revenues of branches in Tokyo and Osaka"),
     ],
 )
 def test_title_of_several_lines_or_with_a_mark_is_the_heading(

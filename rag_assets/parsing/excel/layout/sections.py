@@ -75,8 +75,8 @@ class _Heading(NamedTuple):
 def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Put blocks into reading order and give each the headings above it, outermost first, then notes of its own.
 
-    A heading does not stand above blocks that lie wholly to its left; one that nothing but its place tells, left of what
-    it names, stands only above blocks that begin right of it.
+    A heading does not stand above blocks that lie wholly to its left. One that nothing but its place tells, left of
+    what it names, stands above blocks that begin right of it alone.
     """
     ordered_blocks = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
@@ -390,7 +390,8 @@ def _is_caption(text: str) -> bool:
     title, *notes = text.split("\n")
     if notes:
         return is_title_line([title, *notes])
-    if len(title) <= CAPTION_CHARS and _is_title(title):
+    width = len(title) / (2 if title.isascii() else 1)  # as Japanese characters
+    if width <= CAPTION_CHARS and _is_title(title):
         return True
     gaps = _GAP.finditer(title, 0, CAPTION_CHARS + 1)
     return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in gaps)
