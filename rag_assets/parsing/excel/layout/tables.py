@@ -144,25 +144,30 @@ def _names_figures(bands: Sequence[Band], place: int) -> bool:
     """Whether a row below those that name columns names most columns of figures, of which there are several, as the row
     above does, or in the groups that this names.
     """
-    band, below = bands[place], bands[place + 1 : place + 1 + _LOOKED_AT_ROWS]
+    band, above = bands[place], bands[place - 1] if place else None
+    texts = band.texts
+    if not _are_words(band) or len(set(texts)) * 2 <= len(texts):
+        return False
+    if any(box.area.bottom > band.bottom for box in band.text_boxes):
+        return False
     columns: dict[int, list[bool]] = {}  # whether texts are figures, by column
-    for box in (box for row in below for box in row.text_boxes):
+    for box in (box for row in bands[place + 1 : place + 1 + _LOOKED_AT_ROWS] for box in row.text_boxes):
         columns.setdefault(box.area.left, []).append(kind_of(box.text) in _VALUES and not is_year(box.text))
     figures = [left for left, are in columns.items() if len(are) >= _LEAST_VALUE_ROWS and _share(are) >= _ALL_BUT_FEW]
 
     def names_most(row: Band) -> bool:
-        words = [box.area for box in row.text_boxes if kind_of(box.text) in _WORDS or is_year(box.text)]
-        named = sum(any(area.left <= left <= area.right for area in words) for left in figures)
-        return len(words) == len(row.texts) and named >= _MOST * len(figures)
+        named = sum(any(box.area.left <= left <= box.area.right for box in row.text_boxes) for left in figures)
+        return named >= _MOST * len(figures)
 
-    if len(figures) < 2 or any(box.area.bottom > band.bottom for box in band.text_boxes):
+    if len(figures) < 2 or not names_most(band):
         return False
-    if not names_most(band) or len(set(band.texts)) * 2 <= len(band.texts):
-        return False
-    if not place:
+    if above is None or _stands_above(above, band):
         return True
-    above = bands[place - 1]
-    return _stands_above(above, band) or (names_most(above) and len(band.texts) >= min(2, len(above.texts)))
+    return _are_words(above) and names_most(above) and len(texts) >= min(2, len(above.texts))
+
+
+def _are_words(band: Band) -> bool:
+    return all(kind_of(text) in _WORDS or is_year(text) for text in band.texts)
 
 
 def _count_names(bands: list[Band]) -> int:
