@@ -25,7 +25,7 @@ CAPTION_ROWS = 3
 _TITLE_LINES = 3
 _OUTDENTED = "outdented"  # headings that nothing but their place tells
 _INDENT_COLUMNS = 3
-_INDENTED = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE}
+_INDENTED = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.DIAGRAM}
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_)）」】])?")  # no lines of a program
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
