@@ -63,6 +63,55 @@ def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int
 
 
 @pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        (("産業連関表", "就業者係数表"), "産業連関表 就業者係数表"),
+        (("別紙12", "償還計画書", "（単位：千円）"), "別紙12 償還計画書 （単位：千円）"),
+        (("①勤怠入力",), "①勤怠入力"),
+        (("Table 7 Revenues of branches in Tokyo and Osaka",), "Table 7 Revenues of branches in Tokyo and Osaka"),
+    ],
+)
+def test_title_of_several_lines_or_with_a_mark_is_the_heading(
+    lines: tuple[str, ...], title: str, *, lined: bool
+) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(line,) for line in lines])
+        write(sheet, SALES, len(lines) + 1, lined=lined)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [(title,)]
+
+
+@pytest.mark.parametrize("lines", [("日付", "担当"), ("次の表を見る。", "売上")])
+def test_lines_right_of_a_table_or_of_a_text_are_no_title(lines: tuple[str, ...]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(line,) for line in lines], 1, 1 if lines[0].endswith("。") else 2)
+        write(sheet, SALES, 3, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [()]
+
+
+def test_heading_right_above_another_holds_for_what_follows_both() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, text in [(1, "一般"), (2, "遷移"), (7, "誤り"), (12, "管理"), (13, "遷移")]:
+            sheet.cell(row, 1, text).font = Font(bold=True)
+        for row in (3, 8, 14):
+            write(sheet, SALES, row, lined=True)
+
+    sections = [section for _, section in tables(blocks_of(fill))]
+    assert sections == [("一般", "遷移"), ("一般", "誤り"), ("管理", "遷移")]
+
+
+def test_headings_in_turn_are_a_list() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, text in enumerate(("一般", "管理", "遷移"), 1):
+            sheet.cell(row, 1, text).font = Font(bold=True)
+        write(sheet, SALES, 5, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [("遷移",)]
+
+
+@pytest.mark.parametrize("lined", [False, True])
 @pytest.mark.parametrize("unit", ["A2", "C2"])
 @pytest.mark.parametrize("above", [None, "次の表は各支店の売上を示す。"])
 def test_unit_alone_above_a_table_belongs_to_it(above: str | None, unit: str, *, lined: bool) -> None:
@@ -157,3 +206,38 @@ def test_long_text_above_a_table_is_read_in_time(text: str) -> None:
 )
 def test_notes_on_units_are_told_from_other_lines(text: str, *, expected: bool) -> None:
     assert is_unit(text) is expected
+
+
+def test_short_lines_above_what_begins_right_of_them_are_headings() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for reference, text in {
+            "A1": "用途",
+            "B2": "取り消し",
+            "C3": "処理をやめると、前の値に戻す。",
+            "B5": "一貫性",
+            "C6": "途中の値を見せない。",
+            "A8": "保存",
+            "B9": "期間を設ける。",
+            "A11": "以上で終わる。",
+        }.items():
+            sheet[reference] = text
+
+    sections = [(block.cell_range, block.section) for block in blocks_of(fill) if block.kind is BlockKind.PARAGRAPH]
+    assert sections == [("C3", ("用途", "取り消し")), ("C6", ("用途", "一貫性")), ("B9", ("保存",)), ("A11", ())]
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [
+        ("次のとおりである。", "B2"),
+        ("if (is_ready) {", "B2"),
+        ("用途", "A2"),
+        ("用途", "G2"),
+        ("用途", "B5"),
+    ],
+)
+def test_other_lines_are_no_headings(line: str, below: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet[below], sheet["A9"] = line, "前の値に戻す。", "2. 体制"
+
+    assert BlockKind.HEADING not in {block.kind for block in blocks_of(fill) if block.text == line}

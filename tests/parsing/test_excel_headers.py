@@ -439,3 +439,52 @@ def test_a_row_of_values_below_the_names_is_no_header() -> None:
     rows: Values = [("区分", "4月", "5月", "6月"), *(("計", number, number, number) for number in range(5, 20))]
     (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=True))
     assert table.header_row_count == 1
+
+
+@pytest.mark.parametrize("above", [[], [(None, None, "第一案", None, "第二案")]])
+def test_words_above_most_columns_of_figures_name_them(above: Values) -> None:
+    names = (
+        "富裕層",
+        "成人",
+        "基本",
+        "追加",
+        "After evasion and depreciation (% of regional income)",
+    )
+    figures: Values = [("全体", 848, 1.3, 0.7, 2.1), ("上位", 809, 0.6, "-", 0.6), ("中位", 38, 0.9, 0.3, 1.9)]
+
+    (table,) = blocks_of(lambda sheet: write(sheet, [*above, names, *figures, ("下位", 3, 2.0, 0.3, 3.3)]))
+    assert table.header_row_count == len(above) + 1
+    assert table.rows[len(above)].cells == names
+
+
+def test_years_at_any_distance_beside_words_name_columns() -> None:
+    rows: Values = [("路線", "区", 2005, 1999, 1997, 1994)]
+    rows += [(f"{number}号線", "北", *(1_000 * number + year for year in range(4))) for number in range(3, 9)]
+    (table,) = blocks_of(lambda sheet: write(sheet, rows))
+    assert table.header_row_count == 1
+
+
+def test_names_of_a_group_of_columns_in_a_colour_of_their_own_are_a_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        groups = ("No", "列名", "制約", None, "備考")
+        write(sheet, [groups, (None, None, "PK", "FK", None), (1, "id", "○", None, "番号"), (2, "name")], lined=True)
+        for area in ("A1:A2", "B1:B2", "C1:D1", "E1:E2"):
+            sheet.merge_cells(area)
+        for row, colour in ((1, "FFF2CC"), (2, "D9EAD3")):
+            for cell in sheet[row]:
+                cell.fill = PatternFill("solid", fgColor=colour)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 2
+    assert table.rows[1].cells == ("No", "列名", "PK", "FK", "備考")
+
+
+def test_title_and_name_of_the_first_column_without_a_line_between_are_two_cells() -> None:
+    def fill(sheet: Worksheet) -> None:
+        draw_box(sheet, "A1:C4", "経路")
+        write(sheet, [("網", "領域"), ("10.0.1.0", 0), ("10.0.2.0", 1)], 2, 2, lined=True)
+        sheet["A2"] = "ospf 1"
+
+    title, table = blocks_of(fill)
+    assert (title.kind, title.text) == (BlockKind.CAPTION, "経路")
+    assert [row.cells for row in table.rows[:2]] == [("ospf 1", "網", "領域"), ("ospf 1", "10.0.1.0", "0")]

@@ -22,6 +22,11 @@ _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 # Titles of tables and notes on them.
 CAPTION_CHARS = 40
 CAPTION_ROWS = 3
+_TITLE_LINES = 3
+_OUTDENTED = "outdented"  # headings that nothing but their place tells
+_INDENT_COLUMNS = 3
+_INDENTED = {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.DIAGRAM}
+_WORDS = re.compile(r"[^\W_](?:.*[^\W_)）」】])?")  # no lines of a program
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
     r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
@@ -70,21 +75,34 @@ class _Heading(NamedTuple):
 def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Put blocks into reading order and give each the headings above it, outermost first, then notes of its own.
 
-    A heading does not stand above blocks that lie wholly to its left.
+    A heading does not stand above blocks that lie wholly to its left. One that nothing but its place tells, left of
+    what it names, stands above blocks that begin right of it alone.
     """
     ordered_blocks = _demote_contents(_attach_captions(_in_order(list(blocks))))
     stack: list[_Heading] = []
     arranged_blocks = []
-    for block in ordered_blocks:
+    for index, block in enumerate(ordered_blocks):
         area = block_area(block)
-        heading = _Heading(*heading_level(block.text), area.left, block.text)
-        if block.kind is BlockKind.HEADING:
+        while stack and stack[-1].kind == _OUTDENTED and stack[-1].left >= area.left:
+            stack.pop()
+        heading = _heading_at(ordered_blocks, index)
+        if heading is not None:
             _close(stack, heading)
         section = tuple(entry.text for entry in stack if entry.left <= area.right)
-        arranged_blocks.append(replace(block, section=(*section, *block.section)))
-        if block.kind is BlockKind.HEADING:
+        kind = block.kind if heading is None else BlockKind.HEADING
+        arranged_blocks.append(replace(block, kind=kind, section=(*section, *block.section)))
+        if heading is not None:
             stack.append(heading)
     return tuple(_demote_empty(arranged_blocks))
+
+
+def _heading_at(blocks: Sequence[Block], index: int) -> _Heading | None:
+    """The heading that a block is; None where it is none."""
+    block, left = blocks[index], block_area(blocks[index]).left
+    if block.kind is BlockKind.HEADING:
+        kind, depth = heading_level(block.text)
+        return _Heading(kind, 0 if _is_outer(blocks, index) else depth, left, block.text)
+    return _Heading(_OUTDENTED, left, left, block.text) if _is_outdented(blocks, index) else None
 
 
 def heading_level(text: str) -> tuple[str, int]:
@@ -95,6 +113,41 @@ def heading_level(text: str) -> tuple[str, int]:
     if text[:1] in "(（":
         return "bracket", 1 + len(_SUBNUMBER.findall(text.partition(")")[0].partition("）")[0]))
     return ("plain" if text[:1].isalnum() else text[:1]), 1
+
+
+def _is_outdented(blocks: Sequence[Block], index: int) -> bool:
+    """Whether a short line of words stands by itself above what begins few columns right of it."""
+    block, below = blocks[index], blocks[index + 1 : index + 2]
+    if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM} or not below or below[0].kind not in _INDENTED:
+        return False
+    text = block.text
+    if "\n" in text or len(text) > CAPTION_CHARS or not _is_title(text) or not _WORDS.fullmatch(text):
+        return False
+    if heading_level(text)[0] == "number":  # of a table of contents
+        return False
+    area, next_area = block_area(block), block_area(below[0])
+    is_alone = not index or block_area(blocks[index - 1]).bottom < area.top
+    return (
+        is_alone
+        and 0 < next_area.top - area.bottom < CAPTION_ROWS
+        and 0 < next_area.left - area.left <= _INDENT_COLUMNS
+    )
+
+
+def _is_outer(blocks: Sequence[Block], index: int) -> bool:
+    """Whether a heading stands right above another of its kind, and this above something else: it holds for all that
+    follows, up to the next such one. Several in turn are a list.
+    """
+
+    def follows(place: int) -> bool:
+        if not 0 < place < len(blocks) or {blocks[place - 1].kind, blocks[place].kind} != {BlockKind.HEADING}:
+            return False
+        (kind, _), (other, _) = heading_level(blocks[place - 1].text), heading_level(blocks[place].text)
+        above, area = block_area(blocks[place - 1]), block_area(blocks[place])
+        is_near = 0 < area.top - above.bottom <= CAPTION_ROWS and above.left <= area.left
+        return is_near and kind == other not in {"number", "bracket"}
+
+    return follows(index + 1) and not follows(index) and not follows(index + 2)
 
 
 def _close(stack: list[_Heading], heading: _Heading) -> None:
@@ -186,7 +239,7 @@ def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
         if block.kind is not BlockKind.TABLE:
             continue
         title, notes = _texts_above(blocks, table, owners)
-        if title is not None and _takes_notes(blocks[title]):
+        if title is not None and _is_title_of(blocks[title], block):
             before[_first_caption(blocks, table)] = _heading([blocks[index] for index in (title, *notes)])
             changes.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
@@ -266,11 +319,18 @@ def _heading(lines: Sequence[Block]) -> Block:
     return replace(title, kind=BlockKind.HEADING, text=text, cell_range=label)
 
 
-def _takes_notes(title: Block) -> bool:
-    """Whether a text is the title of the table below it, and of nothing else."""
+def _is_title_of(title: Block, table: Block) -> bool:
+    """Whether a text is the title of the table below it, and of nothing else; one of several lines, or with the mark of
+    a list, does not begin right of it.
+    """
     if title.kind is BlockKind.HEADING:
         return _NUMBERED.match(title.text) is None
-    return title.kind is BlockKind.PARAGRAPH and _is_caption(title.text)
+    if title.kind is BlockKind.PARAGRAPH and _is_caption(title.text):
+        return True
+    first, *rest = title.text.split("\n")
+    if len(rest) >= _TITLE_LINES or block_area(title).left > block_area(table).left:
+        return False
+    return _is_caption(first) and all(_is_caption(line) or _is_aside(line) for line in rest)
 
 
 def is_unit(text: str) -> bool:
@@ -330,7 +390,8 @@ def _is_caption(text: str) -> bool:
     title, *notes = text.split("\n")
     if notes:
         return is_title_line([title, *notes])
-    if len(title) <= CAPTION_CHARS and _is_title(title):
+    width = len(title) / (2 if title.isascii() else 1)  # as Japanese characters
+    if width <= CAPTION_CHARS and _is_title(title):
         return True
     gaps = _GAP.finditer(title, 0, CAPTION_CHARS + 1)
     return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in gaps)

@@ -326,10 +326,10 @@ def _title_block(band: Band) -> Block:
 
 
 def _pieces(floor: Floor, room: Room) -> list[Room]:
-    """A room as one, or in parts where its first text stands in a bay of it.
+    """A room as one, or in parts where its first text stands in a bay of it, or several parts hold texts.
 
-    Where a line was left out between a name and an empty place beside the name above, their room reaches around names
-    that have lines of their own.
+    Where a line was left out between a name and an empty place beside the name above, or between a title and the name
+    of the first column below it, their room reaches around names that have lines of their own.
     """
     number = floor.room_at(*room.texts[0]) if room.texts and not room.rectangular else None
     if number is None:
@@ -341,7 +341,7 @@ def _pieces(floor: Floor, room: Room) -> list[Room]:
     first = next(piece.area for piece in pieces if room.texts[0] in piece.texts)
     if (first.left, first.right) != (room.area.left, room.area.right):
         return pieces
-    return _head_of_rows(pieces) or [room]
+    return _head_of_rows(pieces) or (pieces if sum(bool(piece.texts) for piece in pieces) > 1 else [room])
 
 
 def _head_of_rows(pieces: Sequence[Room]) -> list[Room]:

@@ -51,6 +51,7 @@ _NAME_CHARS = 80
 _ALL_BUT_FEW, _RARE = 0.9, 0.1
 _NO_NAMES = frozenset({Kind.NUMBER, Kind.DATE, Kind.LINK, Kind.MARK, Kind.SENTENCE})
 _VALUES = frozenset({Kind.NUMBER, Kind.MARK})
+_WORDS = frozenset({Kind.WORDS, Kind.SENTENCE, Kind.PERIOD})
 _FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 
 _Pair = tuple[Box, Box | None]
@@ -131,11 +132,49 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
 
 
 def _count_header_rows(bands: list[Band]) -> int:
+    """Leading rows that name columns, those right below them that name columns of figures included."""
+    bands = _without_count(bands)
+    count = _count_names(bands)
+    while count < min(len(bands) - _LEAST_VALUE_ROWS, _MAXIMUM_HEADER_ROWS) and _names_figures(bands, count):
+        count += 1
+    return count
+
+
+def _names_figures(bands: Sequence[Band], place: int) -> bool:
+    """Whether a row below those that name columns names most columns of figures, of which there are several, as the row
+    above does, or in the groups that this names.
+    """
+    band, above = bands[place], bands[place - 1] if place else None
+    texts = band.texts
+    if not _are_words(band) or len(set(texts)) * 2 <= len(texts):
+        return False
+    if any(box.area.bottom > band.bottom for box in band.text_boxes):
+        return False
+    columns: dict[int, list[bool]] = {}  # whether texts are figures, by column
+    for box in (box for row in bands[place + 1 : place + 1 + _LOOKED_AT_ROWS] for box in row.text_boxes):
+        columns.setdefault(box.area.left, []).append(kind_of(box.text) in _VALUES and not is_year(box.text))
+    figures = [left for left, are in columns.items() if len(are) >= _LEAST_VALUE_ROWS and _share(are) >= _ALL_BUT_FEW]
+
+    def names_most(row: Band) -> bool:
+        named = sum(any(box.area.left <= left <= box.area.right for box in row.text_boxes) for left in figures)
+        return named >= _MOST * len(figures)
+
+    if len(figures) < 2 or not names_most(band):
+        return False
+    if above is None or _stands_above(above, band):
+        return True
+    return _are_words(above) and names_most(above) and len(texts) >= min(2, len(above.texts))
+
+
+def _are_words(band: Band) -> bool:
+    return all(kind_of(text) in _WORDS or is_year(text) for text in band.texts)
+
+
+def _count_names(bands: list[Band]) -> int:
     """Leading rows that name columns: by colour, by boxes that span rows, or by plain words above values.
 
     Forms, whose names stand left of their values, have none.
     """
-    bands = _without_count(bands)
     if len(bands) < 2:
         return 0
     if (named_rows := figure_rows(bands)) and not named_rows[0]:
@@ -148,6 +187,8 @@ def _count_header_rows(bands: list[Band]) -> int:
         count = len(looks) - len(below)
         longest = max((len(list(rows)) for look, rows in groupby(below) if look), default=0)
         if below and (_share(below) < _SOME or longest < count):  # else the colours of rows alternate
+            while count < len(bands) and _is_beside_names(bands[count]):
+                count += 1
             return min(count, _MAXIMUM_HEADER_ROWS)
     elif first.boxes[0].fill and (_is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
         return 0
@@ -170,6 +211,16 @@ def _count_header_rows(bands: list[Band]) -> int:
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
+
+
+def _has_word(text: str) -> bool:
+    return any(map(str.isalpha, text)) and kind_of(text) in _WORDS | {Kind.CODE}
+
+
+def _is_beside_names(band: Band) -> bool:
+    """Whether coloured texts stand beside names that began above, as those of the columns of a group do."""
+    boxes = band.starting
+    return 1 < len(boxes) < len(band.boxes) and all(box.fill and _has_word(box.text) for box in boxes)
 
 
 def _heads_rows(bands: Sequence[Band], place: int) -> bool:
