@@ -63,6 +63,17 @@ def test_numbers_beyond_those_known_stay() -> None:
     assert restored("䛾䛻䛿㺀") == "のには㺀"
 
 
+def test_codes_of_shift_jis_are_read_as_their_page_looks() -> None:
+    text = "貸借対照表　（単位：円）普通預金"
+    written = "".join(chr(int.from_bytes(character.encode("cp932"), "big")) for character in text)
+    assert restored(f"{written} 1,846,525") == f"{text} 1,846,525"
+
+
+@pytest.mark.parametrize("text", ["自臨花草荷", "腹臨 自花草荷、説明", "誈腀鎮腀豶腀\u4e00", "花 花 花 車"])
+def test_ideographs_that_are_codes_of_shift_jis_too_stay_beside_others(text: str) -> None:
+    assert restored(text) == text
+
+
 def test_a_pdf_with_such_a_font_is_found_by_its_words() -> None:
     written = "ᖹᡂ䛾㈨ᩱ䛷䛩䚹"
     lines = "".join(f"<{place:04x}> <{ord(character):04x}>\n" for place, character in enumerate(written, start=1))
