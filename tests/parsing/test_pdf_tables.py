@@ -370,6 +370,36 @@ def test_rows_that_rules_part_stay_whole_beside_a_name_that_spans_them(top: int,
     assert rows(table) == [head, *(("".join(names), item, "800 (1,100)", "100\n(50)") for item in items)]
 
 
+def test_the_half_of_a_balance_sheet_without_rules_has_a_row_for_each_figure() -> None:
+    """Assets are one ruled cell; debts and equity beside them are several."""
+    xs = (60, 160, 240, 340, 420)
+    drawing = "\n".join(
+        [
+            *(f"60 {842 - y} m 420 {842 - y} l S" for y in (100, 120, 220, 240)),
+            *(f"240 {842 - y} m 420 {842 - y} l S" for y in (160, 180)),
+            *(f"{x} 742 m {x} 602 l S" for x in xs),
+        ]
+    )
+    sheet = [
+        ("科目", "金額", "科目", "金額"),
+        ("流動資産", "1,000", "流動負債", "600"),
+        ("現金及び預金", "700", "未払金", "600"),
+        ("前払金", "300", "負債合計", "600"),
+        ("", "", "剰余金", "400"),
+        ("", "", "純資産合計", "400"),
+        ("資産合計", "1,000", "負債純資産合計", "1,000"),
+    ]
+    pieces = [
+        (left + 4.0, 114.0 + 20 * row, 9.0, text)
+        for row, texts in enumerate(sheet)
+        for left, text in zip(xs, texts, strict=False)
+        if text
+    ]
+    ((table,),) = read(page(pieces, drawing))
+    assert rows(table) == sheet
+    assert table.text.count("現金及び預金") == 1
+
+
 def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> None:
     drawing = "\n".join(
         [
@@ -399,6 +429,14 @@ def test_a_short_sentence_beside_figures_stays_in_its_cell() -> None:
     pieces = [*column(175, 134, ["1,000", "2,000", "3,000"]), *column(275, 134, note), (75.0, 134.0, 10.0, "旅費")]
     ((table,),) = read(page([*cells([HEAD]), *pieces], grid(XS, [100.0, 120.0, 180.0])))
     assert (len(table.rows), table.rows[1].cells[2]) == (2, "".join(note))
+
+
+def test_paragraphs_beside_a_name_of_as_many_lines_stay_in_their_cell() -> None:
+    name = ["収支報告書の", "保存及び閲覧", "（第７条）"]
+    text = ["議長は、提出された報告書を", "五年間は保存し、その写しを", "市民の閲覧に供する。"]
+    pieces = [(75.0, 114.0, 10.0, "項目"), (175.0, 114.0, 10.0, "概要"), *column(75, 134, name), *column(175, 134, text)]
+    ((table,),) = read(page(pieces, grid([70.0, 170.0, 370.0], [100.0, 120.0, 180.0])))
+    assert [row.cells[1] for row in table.rows] == ["概要", "".join(text)]
 
 
 def test_sentences_beside_each_other_stay_in_their_cells() -> None:
