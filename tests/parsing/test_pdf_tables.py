@@ -135,7 +135,7 @@ def test_a_second_row_that_names_columns_of_figures_is_a_header(names: tuple[str
 @pytest.mark.parametrize(
     ("pieces", "names"),
     [
-        ([(210.0, 114.0, 10.0, "金"), (310.0, 114.0, 10.0, "額")], ("金 額", "金 額")),
+        ([(210.0, 114.0, 10.0, "金"), (310.0, 114.0, 10.0, "額")], ("金額", "金額")),
         ([(210.0, 114.0, 10.0, "価格"), (310.0, 114.0, 10.0, "単位")], ("価格", "単位")),
     ],
 )
@@ -434,7 +434,12 @@ def test_a_short_sentence_beside_figures_stays_in_its_cell() -> None:
 def test_paragraphs_beside_a_name_of_as_many_lines_stay_in_their_cell() -> None:
     name = ["収支報告書の", "保存及び閲覧", "（第７条）"]
     text = ["議長は、提出された報告書を", "五年間は保存し、その写しを", "市民の閲覧に供する。"]
-    pieces = [(75.0, 114.0, 10.0, "項目"), (175.0, 114.0, 10.0, "概要"), *column(75, 134, name), *column(175, 134, text)]
+    pieces = [
+        (75.0, 114.0, 10.0, "項目"),
+        (175.0, 114.0, 10.0, "概要"),
+        *column(75, 134, name),
+        *column(175, 134, text),
+    ]
     ((table,),) = read(page(pieces, grid([70.0, 170.0, 370.0], [100.0, 120.0, 180.0])))
     assert [row.cells[1] for row in table.rows] == ["概要", "".join(text)]
 
@@ -598,6 +603,31 @@ def test_sentences_in_two_columns_between_rules_are_no_table() -> None:
 
 def test_lines_far_apart_between_rules_are_rows_of_their_own() -> None:
     assert len(bands(["no light", "no sound", "no water", "no heat"], step=22)) > 1
+
+
+def spread(left: float, width: float, top: float, word: str) -> list[Piece]:
+    step = (width - 10) / (len(word) - 1)
+    return [(left + step * place, top, 10.0, letter) for place, letter in enumerate(word)]
+
+
+def test_letters_of_a_word_that_are_set_apart_are_no_columns() -> None:
+    values = ["三月十二日の日曜日", "市民体育館メイン", "二十一点三ゲーム", "自由とします。"]
+    pieces = [
+        piece
+        for row, (word, value) in enumerate(zip(("日時", "会場", "競技方式", "参加料"), values, strict=True))
+        for piece in (*spread(60, 72, 100 + 16 * row, word), (160.0, 100.0 + 16 * row, 10.0, value))
+    ]
+    ((table,),) = read(page(pieces))
+    assert rows(table) == [*zip(("日時", "会場", "競技方式", "参加料"), values, strict=True)]
+
+
+def test_letters_of_a_word_in_a_cell_are_one_word() -> None:
+    head = [(80.0, 114.0, 10.0, "科　　　　　　目"), (180.0, 114.0, 10.0, "金額"), (280.0, 114.0, 10.0, "　年　月　日")]
+    body = [("地方債", "1,000", "三月"), ("その他", "200", "四月"), ("国庫金", "300", "五月"), ("市町村税", "5", "六月")]
+    letters = [*spread(75, 90, 134, "地方債"), (75.0, 154.0, 10.0, "そ　の　他")]
+    others = [(x, y, size, text) for x, y, size, text in cells([(), *body]) if text not in ("地方債", "その他")]
+    ((table,),) = read(page([*head, *letters, *others], grid(XS, [100.0 + 20 * row for row in range(6)])))
+    assert rows(table) == [("科目", "金額", "年 月 日"), *body]
 
 
 def test_lists_and_contents_are_no_tables() -> None:

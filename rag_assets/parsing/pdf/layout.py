@@ -203,7 +203,7 @@ class Layout:
             edge: Where the longest line of the page ends.
         """
         last = paragraph[-1]
-        if any(item.table or item.is_ruby or _UNIT_NOTE.match(item.text) for item in (last, line)):
+        if any(item.table or item.is_ruby or item.is_spread or _UNIT_NOTE.match(item.text) for item in (last, line)):
             return True
         if line.is_in_figure and line.region == last.region:
             return False

@@ -9,6 +9,7 @@ from statistics import median
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import around, clean, is_cjk
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
+from rag_assets.parsing.pdf.spread import join_spread
 from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, ITEM_LETTERS, KATAKANA, KATAKANA_LETTERS
 
 _SAME_LINE_SHARE = 0.5
@@ -94,6 +95,7 @@ class Line:
         table: The table that stands here instead of text, or None.
         is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
         is_ruby: Whether it says how words on the page are read.
+        is_spread: Whether it is one word whose letters are set apart, as a title or label is.
     """
 
     text: str
@@ -108,6 +110,7 @@ class Line:
     table: PageTable | None = None
     is_in_figure: bool = False
     is_ruby: bool = False
+    is_spread: bool = False
 
 
 def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: Sequence[Box] = ()) -> list[Line]:
@@ -344,7 +347,11 @@ def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
     typical = _base_size(runs) if runs else 0.0
     ruby: list[Line] = []
     for row, below in pairwise([*rows, []]):
-        line = _line_of_runs(sorted(row, key=lambda run: run.left), region)
+        ordered_runs = sorted(row, key=lambda run: run.left)
+        joined_runs = join_spread(ordered_runs)
+        line = _line_of_runs(joined_runs, region)
+        if len(joined_runs) == 1 and joined_runs is not ordered_runs and line.text.isalpha():
+            line = replace(line, is_spread=True)
         if _is_ruby(line, row, below, typical):
             ruby.append(line)
         else:
