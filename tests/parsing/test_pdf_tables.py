@@ -623,7 +623,12 @@ def test_letters_of_a_word_that_are_set_apart_are_no_columns() -> None:
 
 def test_letters_of_a_word_in_a_cell_are_one_word() -> None:
     head = [(80.0, 114.0, 10.0, "科　　　　　　目"), (180.0, 114.0, 10.0, "金額"), (280.0, 114.0, 10.0, "　年　月　日")]
-    body = [("地方債", "1,000", "三月"), ("その他", "200", "四月"), ("国庫金", "300", "五月"), ("市町村税", "5", "六月")]
+    body = [
+        ("地方債", "1,000", "三月"),
+        ("その他", "200", "四月"),
+        ("国庫金", "300", "五月"),
+        ("市町村税", "5", "六月"),
+    ]
     letters = [*spread(75, 90, 134, "地方債"), (75.0, 154.0, 10.0, "そ　の　他")]
     others = [(x, y, size, text) for x, y, size, text in cells([(), *body]) if text not in ("地方債", "その他")]
     ((table,),) = read(page([*head, *letters, *others], grid(XS, [100.0 + 20 * row for row in range(6)])))

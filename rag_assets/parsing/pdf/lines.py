@@ -33,9 +33,11 @@ _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0a8\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
+# A drawn bullet, in sizes of the type: its height at most, how far it is from its line, how far its middle is from it.
+_DOT_SIZE, _DOT_GAP, _DOT_SHIFT = 0.7, 2.5, 0.4
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
 LIST_ITEM = re.compile(
-    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
+    rf"^(?:[・･•●○⚫■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
     rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|o\s+[{CJK}]|[{KATAKANA_LETTERS}][)）]\s?)"
 )
 LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))(?:\s?\S|$)")
@@ -219,6 +221,28 @@ def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
         if aside:
             lines = sorted([*lines, *_vertical_lines(aside, region)], key=lambda line: line.box[1])
     return (line for line in lines if line.text)
+
+
+def add_bullets(runs: Sequence[Run], dots: Sequence[Box]) -> None:
+    """Put a bullet before the runs that a drawn dot stands before, at the beginning of their line.
+
+    Args:
+        runs: The runs of the page; they are changed.
+        dots: Small circles drawn on it, from the left.
+    """
+    for left, top, right, bottom in dots:
+        middle = (top + bottom) / 2
+        level_runs = [
+            run for run in runs if not run.is_vertical and abs(run.middle[1] - middle) < _DOT_SHIFT * run.size
+        ]
+        behind = min((run for run in level_runs if run.left >= right), key=lambda run: run.left, default=None)
+        if behind is None or bottom - top > _DOT_SIZE * behind.size or behind.left - right > _DOT_GAP * behind.size:
+            continue
+        near = left - _DOT_GAP * behind.size
+        are_before = (run.right > near and run.left < right for run in level_runs)
+        is_leader = any(near < dot[0] < left and abs((dot[1] + dot[3]) / 2 - middle) < bottom - top for dot in dots)
+        if not any(are_before) and not is_leader and not LIST_ITEM.match(behind.text):
+            behind.characters[:0], behind.starts[:0], behind.left = ["•", " "], [left, right], left
 
 
 def _slices(table: PageTable, typical: float) -> list[Run]:

@@ -21,7 +21,7 @@ from rag_assets.parsing.pdf.columns import take_aligned
 from rag_assets.parsing.pdf.contents import is_contents
 from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.layout import Layout
-from rag_assets.parsing.pdf.lines import Line, order_lines
+from rag_assets.parsing.pdf.lines import Line, add_bullets, order_lines
 from rag_assets.parsing.pdf.rules import find_grids, read_drawing
 from rag_assets.parsing.pdf.running import PageLines
 from rag_assets.parsing.pdf.runs import OpenPage, Run, add_link_targets, read_outline, read_runs
@@ -115,6 +115,7 @@ def _arrange(page: OpenPage, runs: list[Run]) -> list[Line]:
     """Lines and tables from the runs of a page and what is drawn on it."""
     add_link_targets(page, runs)
     drawing = read_drawing(page)
+    add_bullets(runs, drawing.dots)
     grids = find_grids(page, drawing)
     grids += find_bands(drawing.across, grids, runs)
     tables, outside = take_tables(runs, grids, drawing.filled)

@@ -29,9 +29,12 @@ _SEGMENTS = 40_000
 _RULES = 1500
 _FRAMES = 200
 _WHITE = 250
+_DOT = (1.5, 7.0)  # height and width, in points
+_ROUND = 1.3  # width to height, or height to width, at most
+_DOTS = 300
 
 Matrix = tuple[float, float, float, float, float, float]
-Shape = Literal["rule", "area", "frame"]
+Shape = Literal["rule", "area", "frame", "dot"]
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 # Grids.
@@ -67,12 +70,14 @@ class PageDrawing:
         down: Rules from top to bottom, from the left.
         filled: Areas filled with another colour than white.
         frames: Rectangles that are drawn as such, with a line around.
+        dots: Small circles, as browsers draw for the bullets of lists.
     """
 
     across: tuple[Rule, ...] = ()
     down: tuple[Rule, ...] = ()
     filled: tuple[Box, ...] = ()
     frames: tuple[Box, ...] = ()
+    dots: tuple[Box, ...] = ()
 
 
 def read_drawing(page: OpenPage) -> PageDrawing:
@@ -80,7 +85,7 @@ def read_drawing(page: OpenPage) -> PageDrawing:
     place = page.placing()
     flat: list[Rule] = []
     steep: list[Rule] = []
-    areas: dict[Shape, list[Box]] = {"area": [], "frame": []}
+    areas: dict[Shape, list[Box]] = {"area": [], "frame": [], "dot": []}
     for in_own_space, shape in _paths(page):
         box = left, top, right, bottom = place(*in_own_space)
         if shape in areas:
@@ -98,7 +103,8 @@ def read_drawing(page: OpenPage) -> PageDrawing:
             f"{len(filled_areas)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain"
         )
     frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
-    return PageDrawing(tuple(across), tuple(down), tuple(filled_areas[:_RULES]), tuple(frames))
+    dots = sorted(set(areas["dot"])) if len(areas["dot"]) <= _DOTS else ()  # more are a chart
+    return PageDrawing(tuple(across), tuple(down), tuple(filled_areas[:_RULES]), tuple(frames), tuple(dots))
 
 
 def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
@@ -147,10 +153,13 @@ def _drawn(path: Any) -> tuple[int, bool, bool]:
 def _read_path(
     path: Any, count: int, matrix: Matrix, *, is_filled: bool, has_line: bool
 ) -> Iterator[tuple[Box, Shape]]:
-    for points, is_closed in _outlines(path, count, matrix):
+    for points, is_closed, is_curved in _outlines(path, count, matrix):
         xs, ys = [x for x, _ in points], [y for _, y in points]
         box = (min(xs), min(ys), max(xs), max(ys))
-        if min(box[2] - box[0], box[3] - box[1]) <= _THIN:
+        if is_curved:
+            if _is_dot(box):
+                yield box, "dot"
+        elif min(box[2] - box[0], box[3] - box[1]) <= _THIN:
             if max(box[2] - box[0], box[3] - box[1]) > 0:
                 yield box, "rule"
         elif _is_rectangle(points):
@@ -164,8 +173,13 @@ def _read_path(
             yield from ((side, "rule") for side in _sides(points, is_closed=is_closed))
 
 
-def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool]]:
-    """Straight outlines of a path, each as its points and whether it is closed; those with curves are left out."""
+def _is_dot(box: Box) -> bool:
+    width, height = box[2] - box[0], box[3] - box[1]
+    return _DOT[0] <= min(width, height) and max(width, height) <= min(_DOT[1], _ROUND * min(width, height))
+
+
+def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool, bool]]:
+    """Outlines of a path: the points of each, those that control curves too; whether it is closed; whether curved."""
     a, b, c, d, e, f = matrix
     x, y = ctypes.c_float(), ctypes.c_float()
     points: list[tuple[float, float]] = []
@@ -174,16 +188,16 @@ def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tupl
         segment = raw.FPDFPath_GetPathSegment(path, index)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
-            if len(points) > 1 and not is_curved:
-                yield points, is_closed
+            if len(points) > 1:
+                yield points, is_closed, is_curved
             points, is_closed, is_curved = [], False, False
         elif kind == raw.FPDF_SEGMENT_BEZIERTO:
             is_curved = True
         if raw.FPDFPathSegment_GetPoint(segment, x, y):
             points.append((a * x.value + c * y.value + e, b * x.value + d * y.value + f))
         is_closed = is_closed or bool(raw.FPDFPathSegment_GetClose(segment))
-    if len(points) > 1 and not is_curved:
-        yield points, is_closed
+    if len(points) > 1:
+        yield points, is_closed, is_curved
 
 
 def _is_rectangle(points: list[tuple[float, float]]) -> bool:

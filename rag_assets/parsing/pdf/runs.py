@@ -38,7 +38,7 @@ _OFF_LINE = 0.7  # from which the lower edge of a box is not near the line of it
 _LABEL_END = 5  # characters: a colon, blanks, and the one behind them
 
 # Bullets under letters, by what the names of fonts begin with.
-_BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
+_BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨\x9f", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
 
 # Bookmarks and links.
 _BOOKMARKS = 5000
