@@ -129,10 +129,7 @@ def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: S
     lines: list[Line] = []
     placed_ids: set[int] = set()
     all_runs = [*runs, *(piece for piece, _ in pieces)]
-    parts = [
-        (part, is_figure) for lane, is_figure in _part_lanes(all_runs, frames) for part in _in_reading_order(lane, 0)
-    ]
-    for region, (part, is_in_figure) in enumerate(parts):
+    for region, (part, is_in_figure) in enumerate(part_page(all_runs, frames)):
         text = [run for run in part if id(run) not in owner]
         part_tables = {
             id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed_ids
@@ -148,6 +145,13 @@ def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: S
             part_lines.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
         lines += part_lines
     return lines
+
+
+def part_page(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[Run], bool]]:
+    """Runs of a page by its parts (lanes, columns, bands) in reading order, each with whether it is in a figure."""
+    for lane, is_figure in _part_lanes(runs, frames):
+        for part in _in_reading_order(lane, 0):
+            yield part, is_figure
 
 
 def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[Run], bool]]:

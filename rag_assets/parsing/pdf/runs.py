@@ -86,6 +86,7 @@ class Run:
         left: Left edge in points from the left of the page.
         top: Top edge in points from the top of the page.
         size: Height of the type in points.
+        place: Number of its first character in the text layer; -1 where that is not known.
     """
 
     characters: list[str]
@@ -97,6 +98,7 @@ class Run:
     size: float
     is_bold: bool
     is_vertical: bool = False
+    place: int = -1
 
     @property
     def text(self) -> str:
@@ -216,7 +218,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                     yield run
                 size, is_bold = _type_of(text_page, index, area)
                 character = _plain_bullet(text_page, index, character)
-                run = None if character.isspace() else Run([character], [area[0]], *area, size, is_bold)
+                run = None if character.isspace() else Run([character], [area[0]], *area, size, is_bold, place=index)
             is_guessed = False
     if run:
         yield run
