@@ -622,7 +622,11 @@ def test_letters_of_a_word_that_are_set_apart_are_no_columns() -> None:
 
 
 def test_letters_of_a_word_in_a_cell_are_one_word() -> None:
-    head = [(80.0, 114.0, 10.0, "科　　　　　　目"), (180.0, 114.0, 10.0, "金額"), (280.0, 114.0, 10.0, "　年　月　日")]
+    head = [
+        (80.0, 114.0, 10.0, "科　　　　　　目"),
+        (180.0, 114.0, 10.0, "金額"),
+        (280.0, 114.0, 10.0, "　年　月　日(曜)"),
+    ]
     body = [
         ("地方債", "1,000", "三月"),
         ("その他", "200", "四月"),
@@ -632,7 +636,7 @@ def test_letters_of_a_word_in_a_cell_are_one_word() -> None:
     letters = [*spread(75, 90, 134, "地方債"), (75.0, 154.0, 10.0, "そ　の　他")]
     others = [(x, y, size, text) for x, y, size, text in cells([(), *body]) if text not in ("地方債", "その他")]
     ((table,),) = read(page([*head, *letters, *others], grid(XS, [100.0 + 20 * row for row in range(6)])))
-    assert rows(table) == [("科目", "金額", "年 月 日"), *body]
+    assert rows(table) == [("科目", "金額", "年 月 日(曜)"), *body]
 
 
 def test_lists_and_contents_are_no_tables() -> None:
