@@ -733,6 +733,41 @@ def test_a_numbered_title_that_fills_its_column_is_a_heading_above_a_sentence() 
     assert found == [text, (BlockKind.HEADING, titles[0]), text, (BlockKind.HEADING, titles[1]), text]
 
 
+def dot(left: float, top: float, size: float = 4) -> str:
+    """A circle as browsers draw it: four curves."""
+    y, radius = 842 - top - size / 2, size / 2
+    x, pull = left + radius, 0.55 * size / 2
+    curves = [
+        (x - radius, y + pull, x - pull, y + radius, x, y + radius),
+        (x + pull, y + radius, x + radius, y + pull, x + radius, y),
+        (x + radius, y - pull, x + pull, y - radius, x, y - radius),
+        (x - pull, y - radius, x - radius, y - pull, x - radius, y),
+    ]
+    return " ".join([f"{x - radius} {y} m", *(" ".join(map(str, curve)) + " c" for curve in curves), "h f"])
+
+
+def test_bullets_that_the_page_draws_are_list_items() -> None:
+    lines = ["売上管理シートの注文データは削除されません", "選択がクリアされます", "元に戻せません"]
+    pieces = column(90, 100, ["注意事項"]) + column(100, 130, lines)
+    drawing = "\n".join(dot(86, 130 - 5.5 + 14 * row) for row in range(len(lines)))
+    (read,) = parse_pdf(make_pdf([page(pieces, drawing)]), 10).pages
+    assert shown(read.blocks) == [(PARAGRAPH, "注意事項"), *((LIST_ITEM, f"• {line}") for line in lines)]
+
+
+def test_drawn_dots_that_begin_no_line_are_no_bullets() -> None:
+    """Leaders of a table of contents, a large circle, and a mark between words."""
+    pieces = [
+        (100.0, 100.0, 10.0, "第一章"),
+        (200.0, 100.0, 10.0, "12"),
+        (100.0, 140.0, 10.0, "図"),
+        (128.0, 140.0, 10.0, "表"),
+    ]
+    leaders = [dot(140 + 6 * number, 95, 2) for number in range(10)]
+    drawing = "\n".join([*leaders, dot(84, 131, 12), dot(118, 134.5)])
+    (read,) = parse_pdf(make_pdf([page(pieces, drawing)]), 10).pages
+    assert not any("•" in block.text for block in read.blocks)
+
+
 def test_bullets_set_far_from_their_text_are_list_items() -> None:
     lines = ["the first of them fills the line and", "goes on", "the second of them"]
     bullets = [(60.0, 100.0), (60.0, 128.0)]

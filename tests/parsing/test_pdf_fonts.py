@@ -63,8 +63,28 @@ def test_numbers_beyond_those_known_stay() -> None:
     assert restored("䛾䛻䛿㺀") == "のには㺀"
 
 
-def test_a_pdf_with_such_a_font_is_found_by_its_words() -> None:
-    written = "ᖹᡂ䛾㈨ᩱ䛷䛩䚹"
+def test_codes_of_shift_jis_are_read_as_their_page_looks() -> None:
+    text = "貸借対照表　（単位：円）普通預金"
+    written = "".join(chr(int.from_bytes(character.encode("cp932"), "big")) for character in text)
+    assert restored(f"{written} 1,846,525") == f"{text} 1,846,525"
+
+
+@pytest.mark.parametrize("text", ["自臨花草荷", "腹臨 自花草荷、説明", "誈腀鎮腀豶腀\u4e00", "花 花 花 車"])
+def test_ideographs_that_are_codes_of_shift_jis_too_stay_beside_others(text: str) -> None:
+    assert restored(text) == text
+
+
+SHIFT_JIS = "".join(chr(int.from_bytes(sign.encode("cp932"), "big")) for sign in "貸借対照表（単位：円）")
+
+
+@pytest.mark.parametrize(
+    ("written", "beside", "expected"),
+    [
+        ("ᖹᡂ䛾㈨ᩱ䛷䛩䚹", "タィ", ["平成の資料です。", "タィ"]),
+        (SHIFT_JIS, "1,846", ["貸借対照表（単位：円）", "1,846"]),
+    ],
+)
+def test_a_pdf_with_such_a_font_is_found_by_its_words(written: str, beside: str, expected: list[str]) -> None:
     lines = "".join(f"<{place:04x}> <{ord(character):04x}>\n" for place, character in enumerate(written, start=1))
     to_unicode = (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /A def\n"
@@ -74,9 +94,9 @@ def test_a_pdf_with_such_a_font_is_found_by_its_words() -> None:
     font = "<< /Type /Font /Subtype /Type0 /BaseFont /MS-Mincho /Encoding /Identity-H /DescendantFonts [5 0 R]"
     more = (f"{font} /ToUnicode 10 0 R >>", f"<< /Length {len(to_unicode)} >>\nstream\n{to_unicode}\nendstream")
     shown = "".join(f"{place:04x}" for place in range(1, len(written) + 1))
-    content = f"BT /M 10 Tf 72 700 Td <{shown}> Tj ET\n{show((72, 200, 10, 'タィ'))}"
+    content = f"BT /M 10 Tf 72 700 Td <{shown}> Tj ET\n{show((72, 200, 10, beside))}"
     (page,) = parse_pdf(make_pdf([content], more=more, fonts="/M 9 0 R"), 10).pages
-    assert [block.text for block in page.blocks] == ["平成の資料です。", "タィ"]
+    assert [block.text for block in page.blocks] == expected
 
 
 def test_glyphs_that_the_file_draws_itself_stand_within_their_line() -> None:

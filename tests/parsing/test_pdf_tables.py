@@ -135,7 +135,7 @@ def test_a_second_row_that_names_columns_of_figures_is_a_header(names: tuple[str
 @pytest.mark.parametrize(
     ("pieces", "names"),
     [
-        ([(210.0, 114.0, 10.0, "金"), (310.0, 114.0, 10.0, "額")], ("金 額", "金 額")),
+        ([(210.0, 114.0, 10.0, "金"), (310.0, 114.0, 10.0, "額")], ("金額", "金額")),
         ([(210.0, 114.0, 10.0, "価格"), (310.0, 114.0, 10.0, "単位")], ("価格", "単位")),
     ],
 )
@@ -370,6 +370,36 @@ def test_rows_that_rules_part_stay_whole_beside_a_name_that_spans_them(top: int,
     assert rows(table) == [head, *(("".join(names), item, "800 (1,100)", "100\n(50)") for item in items)]
 
 
+def test_the_half_of_a_balance_sheet_without_rules_has_a_row_for_each_figure() -> None:
+    """Assets are one ruled cell; debts and equity beside them are several."""
+    xs = (60, 160, 240, 340, 420)
+    drawing = "\n".join(
+        [
+            *(f"60 {842 - y} m 420 {842 - y} l S" for y in (100, 120, 220, 240)),
+            *(f"240 {842 - y} m 420 {842 - y} l S" for y in (160, 180)),
+            *(f"{x} 742 m {x} 602 l S" for x in xs),
+        ]
+    )
+    sheet = [
+        ("科目", "金額", "科目", "金額"),
+        ("流動資産", "1,000", "流動負債", "600"),
+        ("現金及び預金", "700", "未払金", "600"),
+        ("前払金", "300", "負債合計", "600"),
+        ("", "", "剰余金", "400"),
+        ("", "", "純資産合計", "400"),
+        ("資産合計", "1,000", "負債純資産合計", "1,000"),
+    ]
+    pieces = [
+        (left + 4.0, 114.0 + 20 * row, 9.0, text)
+        for row, texts in enumerate(sheet)
+        for left, text in zip(xs, texts, strict=False)
+        if text
+    ]
+    ((table,),) = read(page(pieces, drawing))
+    assert rows(table) == sheet
+    assert table.text.count("現金及び預金") == 1
+
+
 def test_names_that_no_rule_parts_stand_beside_the_figures_of_ruled_rows() -> None:
     drawing = "\n".join(
         [
@@ -399,6 +429,19 @@ def test_a_short_sentence_beside_figures_stays_in_its_cell() -> None:
     pieces = [*column(175, 134, ["1,000", "2,000", "3,000"]), *column(275, 134, note), (75.0, 134.0, 10.0, "旅費")]
     ((table,),) = read(page([*cells([HEAD]), *pieces], grid(XS, [100.0, 120.0, 180.0])))
     assert (len(table.rows), table.rows[1].cells[2]) == (2, "".join(note))
+
+
+def test_paragraphs_beside_a_name_of_as_many_lines_stay_in_their_cell() -> None:
+    name = ["収支報告書の", "保存及び閲覧", "（第７条）"]
+    text = ["議長は、提出された報告書を", "五年間は保存し、その写しを", "市民の閲覧に供する。"]
+    pieces = [
+        (75.0, 114.0, 10.0, "項目"),
+        (175.0, 114.0, 10.0, "概要"),
+        *column(75, 134, name),
+        *column(175, 134, text),
+    ]
+    ((table,),) = read(page(pieces, grid([70.0, 170.0, 370.0], [100.0, 120.0, 180.0])))
+    assert [row.cells[1] for row in table.rows] == ["概要", "".join(text)]
 
 
 def test_sentences_beside_each_other_stay_in_their_cells() -> None:
@@ -560,6 +603,40 @@ def test_sentences_in_two_columns_between_rules_are_no_table() -> None:
 
 def test_lines_far_apart_between_rules_are_rows_of_their_own() -> None:
     assert len(bands(["no light", "no sound", "no water", "no heat"], step=22)) > 1
+
+
+def spread(left: float, width: float, top: float, word: str) -> list[Piece]:
+    step = (width - 10) / (len(word) - 1)
+    return [(left + step * place, top, 10.0, letter) for place, letter in enumerate(word)]
+
+
+def test_letters_of_a_word_that_are_set_apart_are_no_columns() -> None:
+    values = ["三月十二日の日曜日", "市民体育館メイン", "二十一点三ゲーム", "自由とします。"]
+    pieces = [
+        piece
+        for row, (word, value) in enumerate(zip(("日時", "会場", "競技方式", "参加料"), values, strict=True))
+        for piece in (*spread(60, 72, 100 + 16 * row, word), (160.0, 100.0 + 16 * row, 10.0, value))
+    ]
+    ((table,),) = read(page(pieces))
+    assert rows(table) == [*zip(("日時", "会場", "競技方式", "参加料"), values, strict=True)]
+
+
+def test_letters_of_a_word_in_a_cell_are_one_word() -> None:
+    head = [
+        (80.0, 114.0, 10.0, "科　　　　　　目"),
+        (180.0, 114.0, 10.0, "金額"),
+        (280.0, 114.0, 10.0, "　年　月　日(曜)"),
+    ]
+    body = [
+        ("地方債", "1,000", "三月"),
+        ("その他", "200", "四月"),
+        ("国庫金", "300", "五月"),
+        ("市町村税", "5", "六月"),
+    ]
+    letters = [*spread(75, 90, 134, "地方債"), (75.0, 154.0, 10.0, "そ　の　他")]
+    others = [(x, y, size, text) for x, y, size, text in cells([(), *body]) if text not in ("地方債", "その他")]
+    ((table,),) = read(page([*head, *letters, *others], grid(XS, [100.0 + 20 * row for row in range(6)])))
+    assert rows(table) == [("科目", "金額", "年 月 日(曜)"), *body]
 
 
 def test_lists_and_contents_are_no_tables() -> None:

@@ -114,24 +114,24 @@ def split_band(
     )
     if is_broken and not open_rooms.issuperset(filled_lines):
         return []
-    keeps = (
-        len(rows) == 1
-        and len(set(rows[0])) == len(rows[0])
-        and _keeps_to_rows(filled_lines, open_rooms, wrapped_rooms, texts)
-    )
     figures = {
         room
         for room, room_lines in filled_lines.items()
         if sum(is_number(line.text) for line in room_lines) > _SPLIT_SHARE * len(room_lines)
     }
     lists = _lists_figures(filled_lines, wrapped_rooms, figures, texts, _SPLIT_LINES if len(rows) == 1 else 2)
-    if lists and len(rows) > 1:
+    paired_rooms = _paired_rooms(spans, filled_lines, figures, texts)
+    if lists and len(rows) > 1 and not paired_rooms:
         lists = _is_listed_over_rows(
             grid, spans, filled_lines, figures, [_row_at(grid, band, at) for at in heights], texts
         )
-    if not keeps and not lists and not _lists_names(grid, band, filled_lines, widths, texts):
+    is_listed = lists or open_rooms.issuperset(filled_lines)
+    if not is_listed and not _lists_names(grid, band, filled_lines, widths, texts):
         return []
-    merged_texts = _merged_texts(grid, spans, filled_lines, widths, figures, heights) if lists or len(rows) > 1 else {}
+    merged_texts: dict[int, str] = {}
+    if lists or len(rows) > 1:
+        names = {room: room_lines for room, room_lines in filled_lines.items() if room not in paired_rooms}
+        merged_texts = _merged_texts(grid, spans, names, widths, figures, heights)
     listed_rooms = {room: room_lines for room, room_lines in filled_lines.items() if room not in merged_texts}
     heights = _heights(listed_rooms)
     texts = _at_heights(listed_rooms, heights)
@@ -176,6 +176,31 @@ def _spans(grid: Grid, band: range) -> dict[int, tuple[int, int]]:
         for room in grid.rooms[number]:
             spans[room] = spans.get(room, (number, 0))[0], number + 1
     return spans
+
+
+def _paired_rooms(
+    spans: dict[int, tuple[int, int]],
+    lines: dict[int, list[Line]],
+    figures: set[int],
+    texts: Sequence[dict[int, str]],
+) -> set[int]:
+    """Cells that span rows, with a line beside each of several figures in a cell of the same rows, as in the half of a
+    balance sheet whose other half has more parts.
+
+    Args:
+        spans: Rows of each cell.
+        lines: Lines of each cell that has any.
+        figures: Cells of figures.
+        texts: Texts of the cells at each height.
+    """
+    paired_rooms = set()
+    for figure in figures:
+        top, bottom = spans[figure]
+        if bottom - top < 2 or len(lines[figure]) < 2:
+            continue
+        beside = [set(at) for at in texts if figure in at]
+        paired_rooms |= {room for room in set.intersection(*beside) - {figure} if spans[room] == (top, bottom)}
+    return paired_rooms
 
 
 def _is_listed_over_rows(
@@ -285,27 +310,6 @@ def _lists_names(
 
 def _middle(line: Line) -> float:
     return (line.box[1] + line.box[3]) / 2
-
-
-def _keeps_to_rows(
-    lines: dict[int, list[Line]], open_rooms: frozenset[int], wrapped_rooms: set[int], texts: Sequence[dict[int, str]]
-) -> bool:
-    """Whether the cells of one ruled row hold practically as many lines as there are heights of lines.
-
-    Args:
-        lines: Lines of each cell that has any.
-        open_rooms: Cells that no rule parts.
-        wrapped_rooms: Cells of running text.
-        texts: Texts of the cells at each height.
-    """
-    if open_rooms.issuperset(lines):
-        return True
-    counts = [len(room_lines) for room_lines in lines.values()]
-    return (
-        sum(count >= _SPLIT_LINES for count in counts) > 1
-        and not wrapped_rooms
-        and min(counts) >= _SPLIT_SHARE * len(texts)
-    )
 
 
 def _lists_figures(

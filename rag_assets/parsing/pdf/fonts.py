@@ -37,6 +37,8 @@ _NUMBERS = (
     0x478A,
 )  # of kana and punctuation, which tell a font of numbers: of these ideographs no text consists
 _LEAST_NUMBERS = 3
+_LATIN = 0xFF
+_SHIFT_JIS_SIGNS = (0x8140, 0x8396)  # and kana, of which practically every Japanese page has some
 _IDEOGRAPHS = (0x4E00, 0x9FFF)
 _FIRST_NUMBER = 0x0B4D  # of an ideograph
 _LAST_NUMBERED = 0x9AD8  # 高; what number later ones have is not known
@@ -145,14 +147,14 @@ def _character_map() -> bytes:
 
 
 def with_characters(codes: Sequence[int], font_of: Callable[[int], Hashable]) -> Sequence[int]:
-    """The codes of a page's characters, with characters in place of the numbers of glyphs.
+    """The codes of a page's characters, with characters in place of the numbers of glyphs and of codes of Shift_JIS.
 
     Args:
         codes: Unicode as the file gives it.
         font_of: What tells the font of a place in them from others; asked for only where there may be numbers.
     """
     if sum(_NUMBERS[0] <= code <= _NUMBERS[1] for code in codes) < _LEAST_NUMBERS:
-        return codes
+        return _from_shift_jis(codes)
     fonts = [font_of(place) for place in range(len(codes))]
     kind_counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for code, font in zip(codes, fonts, strict=True):
@@ -167,6 +169,26 @@ def with_characters(codes: Sequence[int], font_of: Callable[[int], Hashable]) ->
         _character(code) if font in first and code >= first[font] else code
         for code, font in zip(codes, fonts, strict=True)
     ]
+
+
+def _from_shift_jis(codes: Sequence[int]) -> Sequence[int]:
+    """The codes of a page, with the characters where all beyond Latin are codes of Shift_JIS and several different ones
+    are those of signs and kana: of the ideographs with the same codes alone no text consists.
+    """
+    wide_codes = {code for code in codes if code > _LATIN}
+    if sum(_SHIFT_JIS_SIGNS[0] <= code <= _SHIFT_JIS_SIGNS[1] for code in wide_codes) < _LEAST_NUMBERS:
+        return codes
+    characters = {code: _shift_jis(code) for code in wide_codes}
+    return [characters.get(code, code) for code in codes] if all(characters.values()) else codes
+
+
+def _shift_jis(code: int) -> int:
+    """The character that two bytes of Shift_JIS stand for; 0 where they stand for none."""
+    try:
+        text = code.to_bytes(2, "big").decode("cp932")
+    except (OverflowError, UnicodeDecodeError):
+        return 0
+    return ord(text) if len(text) == 1 else 0
 
 
 def _character(number: int) -> int:

@@ -18,6 +18,7 @@ _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
 _HEADING_LINES = 3
 _PARAGRAPH_GAP = 1.6
+_FEWEST_LINES = 4  # of a part of a page that tell how far its lines are apart, where others do
 _LINE_GAP = 0.8  # of the type, between lines of one paragraph
 _HANGING_INDENT = 3  # times the size of the type
 _BODY_CHARS = 200
@@ -176,7 +177,9 @@ class Layout:
 
     def _paragraphs(self, lines: list[Line]) -> Iterator[list[Line]]:
         paragraph: list[Line] = []
-        gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
+        counts = Counter(line.region for line in lines)
+        pairs = [pair for pair in pairwise(lines) if min(counts[line.region] for line in pair) >= _FEWEST_LINES]
+        gaps = [below.box[1] - above.box[3] for above, below in pairs or pairwise(lines)]
         inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
         spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
         self._reaches.clear()
@@ -203,7 +206,7 @@ class Layout:
             edge: Where the longest line of the page ends.
         """
         last = paragraph[-1]
-        if any(item.table or item.is_ruby or _UNIT_NOTE.match(item.text) for item in (last, line)):
+        if any(item.table or item.is_ruby or item.is_spread or _UNIT_NOTE.match(item.text) for item in (last, line)):
             return True
         if line.is_in_figure and line.region == last.region:
             return False

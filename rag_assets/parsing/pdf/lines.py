@@ -9,6 +9,7 @@ from statistics import median
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import around, clean, is_cjk
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
+from rag_assets.parsing.pdf.spread import join_spread
 from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, ITEM_LETTERS, KATAKANA, KATAKANA_LETTERS
 
 _SAME_LINE_SHARE = 0.5
@@ -32,9 +33,11 @@ _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0a8\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
+# A drawn bullet, in sizes of the type: its height at most, how far it is from its line, how far its middle is from it.
+_DOT_SIZE, _DOT_GAP, _DOT_SHIFT = 0.7, 2.5, 0.4
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
 LIST_ITEM = re.compile(
-    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
+    rf"^(?:[・･•●○⚫■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
     rf"|\d{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|o\s+[{CJK}]|[{KATAKANA_LETTERS}][)）]\s?)"
 )
 LABEL = re.compile(r"[^\s:：、。「」]{1,15}(?: ?[：]| ?:(?!\S))(?:\s?\S|$)")
@@ -94,6 +97,7 @@ class Line:
         table: The table that stands here instead of text, or None.
         is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
         is_ruby: Whether it says how words on the page are read.
+        is_spread: Whether it is one word whose letters are set apart, as a title or label is.
     """
 
     text: str
@@ -108,6 +112,7 @@ class Line:
     table: PageTable | None = None
     is_in_figure: bool = False
     is_ruby: bool = False
+    is_spread: bool = False
 
 
 def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: Sequence[Box] = ()) -> list[Line]:
@@ -124,10 +129,7 @@ def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: S
     lines: list[Line] = []
     placed_ids: set[int] = set()
     all_runs = [*runs, *(piece for piece, _ in pieces)]
-    parts = [
-        (part, is_figure) for lane, is_figure in _part_lanes(all_runs, frames) for part in _in_reading_order(lane, 0)
-    ]
-    for region, (part, is_in_figure) in enumerate(parts):
+    for region, (part, is_in_figure) in enumerate(part_page(all_runs, frames)):
         text = [run for run in part if id(run) not in owner]
         part_tables = {
             id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed_ids
@@ -143,6 +145,13 @@ def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: S
             part_lines.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
         lines += part_lines
     return lines
+
+
+def part_page(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[Run], bool]]:
+    """Runs of a page by its parts (lanes, columns, bands) in reading order, each with whether it is in a figure."""
+    for lane, is_figure in _part_lanes(runs, frames):
+        for part in _in_reading_order(lane, 0):
+            yield part, is_figure
 
 
 def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[Run], bool]]:
@@ -216,6 +225,28 @@ def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
         if aside:
             lines = sorted([*lines, *_vertical_lines(aside, region)], key=lambda line: line.box[1])
     return (line for line in lines if line.text)
+
+
+def add_bullets(runs: Sequence[Run], dots: Sequence[Box]) -> None:
+    """Put a bullet before the runs that a drawn dot stands before, at the beginning of their line.
+
+    Args:
+        runs: The runs of the page; they are changed.
+        dots: Small circles drawn on it, from the left.
+    """
+    for left, top, right, bottom in dots:
+        middle = (top + bottom) / 2
+        level_runs = [
+            run for run in runs if not run.is_vertical and abs(run.middle[1] - middle) < _DOT_SHIFT * run.size
+        ]
+        behind = min((run for run in level_runs if run.left >= right), key=lambda run: run.left, default=None)
+        if behind is None or bottom - top > _DOT_SIZE * behind.size or behind.left - right > _DOT_GAP * behind.size:
+            continue
+        near = left - _DOT_GAP * behind.size
+        are_before = (run.right > near and run.left < right for run in level_runs)
+        is_leader = any(near < dot[0] < left and abs((dot[1] + dot[3]) / 2 - middle) < bottom - top for dot in dots)
+        if not any(are_before) and not is_leader and not LIST_ITEM.match(behind.text):
+            behind.characters[:0], behind.starts[:0], behind.left = ["•", " "], [left, right], left
 
 
 def _slices(table: PageTable, typical: float) -> list[Run]:
@@ -344,7 +375,11 @@ def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
     typical = _base_size(runs) if runs else 0.0
     ruby: list[Line] = []
     for row, below in pairwise([*rows, []]):
-        line = _line_of_runs(sorted(row, key=lambda run: run.left), region)
+        ordered_runs = sorted(row, key=lambda run: run.left)
+        joined_runs = join_spread(ordered_runs)
+        line = _line_of_runs(joined_runs, region)
+        if len(joined_runs) == 1 and joined_runs is not ordered_runs and line.text.isalpha():
+            line = replace(line, is_spread=True)
         if _is_ruby(line, row, below, typical):
             ruby.append(line)
         else:

@@ -14,15 +14,17 @@ from rag_assets.contracts.content import Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import sensible_title
+from rag_assets.parsing.geometry import contains
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.ocr import OcrTime
+from rag_assets.parsing.pdf.balloons import insert_lines, take_balloons
 from rag_assets.parsing.pdf.bands import find_bands
 from rag_assets.parsing.pdf.columns import take_aligned
 from rag_assets.parsing.pdf.contents import is_contents
 from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.layout import Layout
-from rag_assets.parsing.pdf.lines import Line, order_lines
-from rag_assets.parsing.pdf.rules import find_grids, read_drawing
+from rag_assets.parsing.pdf.lines import Line, add_bullets, order_lines
+from rag_assets.parsing.pdf.rules import Grid, PageDrawing, find_grids, read_drawing
 from rag_assets.parsing.pdf.running import PageLines
 from rag_assets.parsing.pdf.runs import OpenPage, Run, add_link_targets, read_outline, read_runs
 from rag_assets.parsing.pdf.tables import take_tables
@@ -115,8 +117,18 @@ def _arrange(page: OpenPage, runs: list[Run]) -> list[Line]:
     """Lines and tables from the runs of a page and what is drawn on it."""
     add_link_targets(page, runs)
     drawing = read_drawing(page)
+    add_bullets(runs, drawing.dots)
     grids = find_grids(page, drawing)
-    grids += find_bands(drawing.across, grids, runs)
+    text, balloons = take_balloons(page, runs, drawing)
+    lines = _arrange_part(text, grids, drawing)
+    for body, inside in balloons:
+        own_grids = [grid for grid in grids if contains(body, grid.box)]
+        lines = insert_lines(lines, body, _arrange_part(inside, own_grids, drawing))
+    return lines
+
+
+def _arrange_part(runs: list[Run], grids: list[Grid], drawing: PageDrawing) -> list[Line]:
+    grids = [*grids, *find_bands(drawing.across, grids, runs)]
     tables, outside = take_tables(runs, grids, drawing.filled)
     return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from operator import sub
 from typing import Any, Literal
 
 from pypdfium2 import raw
@@ -29,9 +30,18 @@ _SEGMENTS = 40_000
 _RULES = 1500
 _FRAMES = 200
 _WHITE = 250
+_DOT = (1.5, 7.0)  # height and width, in points
+_ROUND = 1.3  # width to height, or height to width, at most
+_DOTS = 300
+_BALLOON = (24.0, 10.0)  # width and height at least, in points
+_BALLOON_SHARE = 0.4  # of the page at most
+_BALLOON_POINTS = 150
+_BALLOONS = 200
+_POINTER = 2.0  # points that it sticks out at least
+_CORNERS = 5  # of a rectangle, the last on the first
 
 Matrix = tuple[float, float, float, float, float, float]
-Shape = Literal["rule", "area", "frame"]
+Shape = Literal["rule", "area", "frame", "dot", "balloon", "pointer"]
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 # Grids.
@@ -59,6 +69,21 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Balloon:
+    """A closed shape that is no rectangle: a speech balloon, a card with round corners, a shape of a flow chart.
+
+    Attributes:
+        body: Where text stands in it: the shape without its pointer.
+        has_pointer: Whether something sticks out of its body.
+        order: Number of the object of the page that draws it: what comes later lies upon it.
+    """
+
+    body: Box
+    has_pointer: bool
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
 class PageDrawing:
     """What is drawn on a page.
 
@@ -67,12 +92,16 @@ class PageDrawing:
         down: Rules from top to bottom, from the left.
         filled: Areas filled with another colour than white.
         frames: Rectangles that are drawn as such, with a line around.
+        dots: Small circles, as browsers draw for the bullets of lists.
+        balloons: Closed shapes that are no rectangles, the lowest first.
     """
 
     across: tuple[Rule, ...] = ()
     down: tuple[Rule, ...] = ()
     filled: tuple[Box, ...] = ()
     frames: tuple[Box, ...] = ()
+    dots: tuple[Box, ...] = ()
+    balloons: tuple[Balloon, ...] = ()
 
 
 def read_drawing(page: OpenPage) -> PageDrawing:
@@ -80,10 +109,17 @@ def read_drawing(page: OpenPage) -> PageDrawing:
     place = page.placing()
     flat: list[Rule] = []
     steep: list[Rule] = []
-    areas: dict[Shape, list[Box]] = {"area": [], "frame": []}
-    for in_own_space, shape in _paths(page):
+    areas: dict[Shape, list[Box]] = {"area": [], "frame": [], "dot": []}
+    balloons: dict[tuple[int, ...], Balloon] = {}  # the uppermost of each place comes first
+    largest = _BALLOON_SHARE * page.size[0] * page.size[1]
+    for in_own_space, shape, order in _paths(page):
         box = left, top, right, bottom = place(*in_own_space)
-        if shape in areas:
+        if shape in ("balloon", "pointer"):
+            is_large = right - left >= _BALLOON[0] and bottom - top >= _BALLOON[1]
+            place_of_both = tuple(map(round, box))  # of the shape and the line around it
+            if is_large and area_of(box) <= largest:
+                balloons.setdefault(place_of_both, Balloon(box, shape == "pointer", order))
+        elif shape in areas:
             areas[shape].append(box)
         elif bottom - top <= right - left:
             flat.append(Rule((top + bottom) / 2, left, right))
@@ -98,20 +134,26 @@ def read_drawing(page: OpenPage) -> PageDrawing:
             f"{len(filled_areas)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain"
         )
     frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
-    return PageDrawing(tuple(across), tuple(down), tuple(filled_areas[:_RULES]), tuple(frames))
+    dots = sorted(set(areas["dot"])) if len(areas["dot"]) <= _DOTS else ()  # more are a chart
+    upwards = sorted(balloons.values(), key=lambda balloon: balloon.order)[:_BALLOONS]
+    return PageDrawing(
+        tuple(across), tuple(down), tuple(filled_areas[:_RULES]), tuple(frames), tuple(dots), tuple(upwards)
+    )
 
 
-def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
-    """What is drawn, in the page's own space: each as left, bottom, right, top, and what it is."""
+def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape, int]]:
+    """What is drawn, in the page's own space: each as left, bottom, right, top, what it is, and the number of the
+    object of the page that draws it.
+    """
     deepest = current_limits().nesting_depth
     count = raw.FPDFPage_CountObjects(page.page)
-    stack: list[tuple[Any, Matrix, int]] = [
-        (raw.FPDFPage_GetObject(page.page, index), _IDENTITY, 0) for index in range(count)
+    stack: list[tuple[Any, Matrix, int, int]] = [
+        (raw.FPDFPage_GetObject(page.page, index), _IDENTITY, 0, index) for index in range(count)
     ]
     is_too_deep = False
     objects = segments = 0
     while stack and objects < _OBJECTS and segments < _SEGMENTS:
-        shape, outer, depth = stack.pop()
+        shape, outer, depth, order = stack.pop()
         objects += 1
         kind = raw.FPDFPageObj_GetType(shape)
         if kind == raw.FPDF_PAGEOBJ_PATH:
@@ -119,7 +161,8 @@ def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
             segments += count
             if count and segments <= _SEGMENTS:
                 matrix = _times(_matrix(shape), outer)
-                yield from _read_path(shape, count, matrix, is_filled=is_filled, has_line=has_line)
+                for box, kind_of_shape in _read_path(shape, count, matrix, is_filled=is_filled, has_line=has_line):
+                    yield box, kind_of_shape, order
         elif kind == raw.FPDF_PAGEOBJ_FORM:
             if depth >= deepest:
                 is_too_deep = True
@@ -127,7 +170,7 @@ def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
             matrix = _times(_matrix(shape), outer)
             # One more than is read, so that those left out show below.
             count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS + 1)
-            stack += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1) for index in range(count)]
+            stack += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1, order) for index in range(count)]
     if is_too_deep:
         page.note_cut(f"drawings nested deeper than {deepest} (parsing.nesting_depth); what is drawn there is left out")
     if stack or segments > _SEGMENTS:
@@ -147,10 +190,18 @@ def _drawn(path: Any) -> tuple[int, bool, bool]:
 def _read_path(
     path: Any, count: int, matrix: Matrix, *, is_filled: bool, has_line: bool
 ) -> Iterator[tuple[Box, Shape]]:
-    for points, is_closed in _outlines(path, count, matrix):
+    for points, is_closed, is_curved in _outlines(path, count, matrix):
         xs, ys = [x for x, _ in points], [y for _, y in points]
         box = (min(xs), min(ys), max(xs), max(ys))
-        if min(box[2] - box[0], box[3] - box[1]) <= _THIN:
+        body = _body(points) if is_closed or is_filled else None
+        if is_curved and _is_dot(box):
+            yield box, "dot"
+        elif body and max(map(abs, map(sub, body, box))) > _POINTER:
+            yield body, "pointer"
+        elif is_curved:
+            if body:
+                yield body, "balloon"
+        elif min(box[2] - box[0], box[3] - box[1]) <= _THIN:
             if max(box[2] - box[0], box[3] - box[1]) > 0:
                 yield box, "rule"
         elif _is_rectangle(points):
@@ -164,8 +215,28 @@ def _read_path(
             yield from ((side, "rule") for side in _sides(points, is_closed=is_closed))
 
 
-def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool]]:
-    """Straight outlines of a path, each as its points and whether it is closed; those with curves are left out."""
+def _body(points: list[tuple[float, float]]) -> Box | None:
+    """The part of a shape between edges on which two points lie at least; None of a rectangle, and where none is."""
+    if not _CORNERS < len(points) <= _BALLOON_POINTS or _is_rectangle(points):
+        return None
+    edges = []
+    for places in zip(*points, strict=True):
+        ordered_places = sorted(places)
+        shared = [a for a, b in pairwise(ordered_places) if b - a <= _STRAIGHT]
+        if not shared:
+            return None
+        edges.append((shared[0], max(b for a, b in pairwise(ordered_places) if b - a <= _STRAIGHT)))
+    (left, right), (bottom, top) = edges
+    return (left, bottom, right, top) if right > left and top > bottom else None
+
+
+def _is_dot(box: Box) -> bool:
+    width, height = box[2] - box[0], box[3] - box[1]
+    return _DOT[0] <= min(width, height) and max(width, height) <= min(_DOT[1], _ROUND * min(width, height))
+
+
+def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool, bool]]:
+    """Outlines of a path: the points of each, those that control curves too; whether it is closed; whether curved."""
     a, b, c, d, e, f = matrix
     x, y = ctypes.c_float(), ctypes.c_float()
     points: list[tuple[float, float]] = []
@@ -174,16 +245,16 @@ def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tupl
         segment = raw.FPDFPath_GetPathSegment(path, index)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO:
-            if len(points) > 1 and not is_curved:
-                yield points, is_closed
+            if len(points) > 1:
+                yield points, is_closed, is_curved
             points, is_closed, is_curved = [], False, False
         elif kind == raw.FPDF_SEGMENT_BEZIERTO:
             is_curved = True
         if raw.FPDFPathSegment_GetPoint(segment, x, y):
             points.append((a * x.value + c * y.value + e, b * x.value + d * y.value + f))
         is_closed = is_closed or bool(raw.FPDFPathSegment_GetClose(segment))
-    if len(points) > 1 and not is_curved:
-        yield points, is_closed
+    if len(points) > 1:
+        yield points, is_closed, is_curved
 
 
 def _is_rectangle(points: list[tuple[float, float]]) -> bool:

@@ -38,7 +38,7 @@ _OFF_LINE = 0.7  # from which the lower edge of a box is not near the line of it
 _LABEL_END = 5  # characters: a colon, blanks, and the one behind them
 
 # Bullets under letters, by what the names of fonts begin with.
-_BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
+_BULLETS = {b"wingdings": dict.fromkeys("lnpquvwØ§¨\x9f", "•") | {"ü": "✓"}, b"symbol": dict.fromkeys("§¨", "•")}
 
 # Bookmarks and links.
 _BOOKMARKS = 5000
@@ -86,6 +86,7 @@ class Run:
         left: Left edge in points from the left of the page.
         top: Top edge in points from the top of the page.
         size: Height of the type in points.
+        place: Number of its first character in the text layer; -1 where that is not known.
     """
 
     characters: list[str]
@@ -97,6 +98,7 @@ class Run:
     size: float
     is_bold: bool
     is_vertical: bool = False
+    place: int = -1
 
     @property
     def text(self) -> str:
@@ -216,7 +218,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
                     yield run
                 size, is_bold = _type_of(text_page, index, area)
                 character = _plain_bullet(text_page, index, character)
-                run = None if character.isspace() else Run([character], [area[0]], *area, size, is_bold)
+                run = None if character.isspace() else Run([character], [area[0]], *area, size, is_bold, place=index)
             is_guessed = False
     if run:
         yield run
