@@ -8,10 +8,10 @@ What stays out: on which page the table is (`rag_assets.query.ask.asking`), and 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
+from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, listed_values, number_said
 from rag_assets.query.ask.wanted import is_named
 from rag_assets.query.rows_sharing import CONDITIONED
 from rag_assets.text.folding import fold_name
@@ -66,9 +66,10 @@ def _values(folded_text: str, table: TableOfPage, are_whole: bool) -> Selection 
         if key
     ):
         return None  # of several columns
-    first_rows = {row[place]: row for row in reversed(rows) if row[place]}
+    words = {fold_name(row[place]) for row in rows if row[place]}
+    first_rows = {row[place]: row for row in reversed(rows) if row[place] and not _lists(row[place], words)}
     ordered_rows = [row for row in rows if first_rows.get(row[place]) is row]
-    repeated_count = sum(1 for row in rows if row[place]) - len(ordered_rows)
+    repeated_count = sum(row[place] in first_rows for row in rows) - len(ordered_rows)
     values = {fold_name(value) for value in first_rows}
     is_conditioned = any(
         len(word := fold_name(cell)) > 1 and word not in values and is_named(folded_text, word)
@@ -82,6 +83,11 @@ def _values(folded_text: str, table: TableOfPage, are_whole: bool) -> Selection 
     pairs = tuple(((column, row[place]),) for row in ordered_rows)
     said = number_said(len(ordered_rows), folded_text, column, "種類") if are_whole else ""
     return Selection(pairs, tuple(ordered_rows), said)
+
+
+def _lists(cell: str, words: Set[str]) -> bool:
+    """Whether a cell lists values of which others hold one alone."""
+    return not words.isdisjoint(listed_values(cell))
 
 
 def _asks_for_kinds(folded_text: str, key: str) -> bool:

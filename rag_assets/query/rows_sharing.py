@@ -25,6 +25,7 @@ from rag_assets.query.ask.table_rows import (
     TableOfPage,
     are_joined,
     holds_word,
+    listed_values,
     measure,
     number_said,
 )
@@ -32,7 +33,7 @@ from rag_assets.query.ask.wanted import QUOTED, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
-from rag_assets.text.language import cut
+from rag_assets.text.language import cut, is_japanese
 from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import HIRAGANA, KANJI
 
@@ -103,9 +104,10 @@ class _Criterion:
     values: frozenset[str]
     is_not: bool = False
     said: str = ""  # by what the question names it, where that is not a value
+    listing: frozenset[str] = frozenset()  # cells that hold one of the values among others
 
     def holds(self, row: Sequence[str]) -> bool:
-        return (row[self.place] in self.values) != self.is_not
+        return (row[self.place] in self.values | self.listing) != self.is_not
 
 
 def rows_sharing(
@@ -205,12 +207,10 @@ def _phrases(criterion: _Criterion) -> list[str]:
 
 
 def _is_clear(table: TableOfPage, criterion: _Criterion, rows: Sequence[Sequence[str]]) -> bool:
-    """Whether no other cell of the column holds a value of it among other words."""
+    """Whether no other cell of the column holds a value of it among others, or other words."""
     values = criterion.values if criterion.is_not else criterion.values & {row[criterion.place] for row in rows}
-    other_values = {
-        fold_name(row[criterion.place]) for row in table.rows if row[criterion.place] not in criterion.values
-    }
-    return not any(
+    other_values = {row[criterion.place] for row in table.rows} - criterion.values - criterion.listing
+    return not criterion.listing and not any(
         holds_word(other_value, value) for value in filter(None, map(fold_name, values)) for other_value in other_values
     )
 
@@ -223,7 +223,11 @@ def _selection(
     """
     fixed_places = [criterion.place for criterion in criteria]
     telling_places = {place for place in range(len(table.columns)) if len({row[place] for row in rows}) > 1}
-    telling_places -= {criterion.place for criterion in criteria if not criterion.is_not and len(criterion.values) == 1}
+    telling_places -= {
+        criterion.place
+        for criterion in criteria
+        if not criterion.is_not and not criterion.listing and len(criterion.values) == 1
+    }
     asked_places = {
         place
         for place, key in enumerate(table.keys)
@@ -241,12 +245,15 @@ def _selection(
         if place not in {*telling_places, *asked_places, *fixed_places}
         and len(re.findall(r"[^\W\d]", cell)) >= _LEAST_SHARED_LETTERS
     ]
-    terms = [_term(table, criterion) for criterion in criteria]
-    terms += [
+    selected_by = ", ".join(dict.fromkeys(_term(table, criterion) for criterion in criteria))
+    shared = [
         f"{table.columns[place]}: {first[place]}" if table.columns[place] else first[place] for place in other_places
     ]
-    shared_text = cut(", ".join(dict.fromkeys(terms)), _SHARED_CHARS)
-    return Selection(row_pairs, tuple(rows), number_said(len(rows), folded_text, shared_text) if is_whole else "")
+    if shared:
+        of_all = "。いずれも " if is_japanese(folded_text) else "; all: "
+        selected_by += of_all + ", ".join(dict.fromkeys(shared))
+    said = number_said(len(rows), folded_text, cut(selected_by, _SHARED_CHARS)) if is_whole else ""
+    return Selection(row_pairs, tuple(rows), said)
 
 
 def _term(table: TableOfPage, criterion: _Criterion) -> str:
@@ -286,11 +293,14 @@ def _named_cells(
     criteria = []
     for place, cells in ((place, cells) for place, cells in named_cells.items() if cells):
         values = frozenset(cells) | _others_named(text, table, place, cells)
+        words = {fold_name(value) for value in values}
+        cells_of_column = {row[place] for row in table.rows} - values
+        listing = frozenset(cell for cell in cells_of_column if not words.isdisjoint(listed_values(cell)))
         is_not = any(cells.values())
         is_one = len(values) == 1 or (not is_not and are_joined(text, map(fold_name, values)))
         if not is_one or len(set(cells.values())) > 1 or not _is_of_column(text, table, place, values):
             return None
-        criteria.append(_Criterion(place, values, is_not))
+        criteria.append(_Criterion(place, values, is_not, listing=listing))
     return criteria
 
 

@@ -61,6 +61,12 @@ def test_values_stand_in_the_order_of_the_table_with_the_first_row_that_has_them
     assert [cells[0] for cells in selection.cells] == ["C1", "C2", "C4"]
 
 
+def test_a_cell_that_lists_values_is_no_kind_of_its_own() -> None:
+    rows = [["1", "甲"], ["2", "乙"], ["3", "甲 乙"], ["4", "甲"], ["5", "乙"]]
+    selection = values("相手先の種類を全部", rows, ["No", "相手先"])
+    assert selection is not None and selection.said == "2種類 (相手先)"
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -184,7 +184,7 @@ def test_a_long_table_of_figures_is_told_soon() -> None:
 def test_the_number_of_marks_is_said_beside_empty_cells() -> None:
     found = shared("主キーの項目はどれですか", 0)
     assert found is not None
-    assert found.said == "2件 (主キー: ○, 必須区分: 必須)"
+    assert found.said == "2件 (主キー: ○。いずれも 必須区分: 必須)"
 
 
 def test_what_all_rows_share_is_said_once_and_what_tells_them_apart_of_each() -> None:
@@ -210,6 +210,19 @@ def test_all_rows_of_a_code_are_told_by_what_tells_them_apart() -> None:
     assert found is not None
     assert found.said == "6件 (コードID: C0100001, コード名称: 業種分類)"
     assert [row[4] for row in found.cells] == names
+
+
+@pytest.mark.parametrize("listed", ["Aシステム Bシステム", "Bシステム、Aシステム", "Aシステム/Bシステム"])
+def test_a_cell_that_lists_several_values_has_each_and_makes_the_number_unsure(listed: str) -> None:
+    rows = [["1", "Aシステム"], ["2", listed], ["3", "Bシステム"], ["4", "Cシステム"], ["5", "Aシステム"]]
+    found = shared("相手先がAシステムのインタフェースはどれですか", 0, rows, ["No", "相手先"])
+    assert found is not None
+    assert [dict(row) for row in found.rows] == [
+        {"No": "1", "相手先": "Aシステム"},
+        {"No": "2", "相手先": listed},
+        {"No": "5", "相手先": "Aシステム"},
+    ]
+    assert not found.said
 
 
 def test_a_number_is_not_said_where_other_cells_may_mean_the_same() -> None:

@@ -342,6 +342,8 @@ def test_totals_are_no_rows_wherever_they_are_named() -> None:
 def test_a_cell_that_holds_several_values_makes_the_count_unsure() -> None:
     rows = [["K1", "佐藤、鈴木"], ["K2", "佐藤"], ["K3", "鈴木"], ["K4", "佐藤"]]
     assert selected("佐藤が担当の請求は何件ありますか", ["課題", "担当"], rows) is None
+    rows[0][1] = "佐藤\n鈴木"
+    assert selected("佐藤が担当の請求は何件ありますか", ["課題", "担当"], rows) is None
 
 
 @pytest.mark.parametrize("headers", [0, 3])

@@ -108,6 +108,7 @@ _JOINING = re.compile(r"\s*(?:と|や|か|、|,|・|/|または|及び|および
 _JOINED = re.compile(r"[かとやも/・、]|または|\bor\b|\band\b")
 VERB = "し|す[るれ]|さ[れせ]|でき"  # behind its stem
 _RUN = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[{HIRAGANA}]+|[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
+_LISTED_IN_CELL = re.compile(r"[\s、，,;；/／・]+")
 _PARTICLES = re.compile(
     "(?:いくら|いくつ|なに|なん|いつ|だれ|どこ|の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|でしょうか|なっている|なっています"
     "|なって|となっている|えて|げて|せて|べて|ください|もの|こと|って|という|ほしい|たい|う|か)+"
@@ -351,7 +352,7 @@ class RowsAsked:
                 continue  # within a longer one
             place = min(places)
             word = fold_name(value)
-            other_cells = (fold_name(row[place]) for row in table.rows if value in row[place] and value != row[place])
+            other_cells = {row[place] for row in table.rows if value in row[place]} - {value}
             dates = [date for date in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(date) == _day(value)]
             named_values.setdefault(place, []).append(value)
             is_sure = is_sure and not (
@@ -561,9 +562,15 @@ def number_said(count: int, question: str, selected_by: str, unit: str = "件") 
     return f"{count}{unit if is_japanese(question) else ''} ({selected_by})"
 
 
-def holds_word(text: str, word: str) -> bool:
-    """Whether a text has a word of its own, of one character, too."""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+def listed_values(cell: str) -> set[str]:
+    """The values that a cell lists, folded; none of a cell that is one value."""
+    values = {fold_name(part) for part in _LISTED_IN_CELL.split(cell)} - {""}
+    return values if len(values) > 1 else set()
+
+
+def holds_word(cell: str, word: str) -> bool:
+    """Whether a cell has a folded word of its own, of one character, too, or as one of several values."""
+    return word in listed_values(cell) or re.search(rf"(?<!\w){re.escape(word)}(?!\w)", fold_name(cell)) is not None
 
 
 def _is_verb(text: str, word: str) -> bool:
