@@ -1,8 +1,8 @@
 """Which documents say something of a topic: 「有給休暇について書いてある資料はどれ」, "Which files mention refunds?".
 
-Those whose name, folder or title holds all words of the topic come first, in the order in which search finds them, then
-those of which a passage does. Each is told with the words of it that hold most of the topic. How many there are is not
-said: search looks at the best passages alone.
+Those whose name, folder or title holds the topic come first, in the order in which search finds them, then those of
+which a passage does; where none holds it as it is said, those that hold all its words. Each is told with the line of it
+that holds most of the topic. How many there are is not said: search looks at the best passages alone.
 
 What stays out: which files there are (`rag_assets.query.ask.inventory`), and what documents are about
 (`rag_assets.query.ask.overview`).
@@ -11,11 +11,12 @@ What stays out: which files there are (`rag_assets.query.ask.inventory`), and wh
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rag_assets.query.ask.facts import STATEMENT_CHARS, Facts, FactWriter, PassagesOf, plain_name
 from rag_assets.query.results import Hit
-from rag_assets.text.folding import content_words, shares_held
+from rag_assets.text.folding import content_words, fold_name, shares_held
 from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
 
@@ -83,12 +84,17 @@ def documents_about(
         The documents, each with words of it; None where none holds all words of the topic.
     """
     words = content_words(topic)
-    by_name = [row["document_id"] for row in rows if _holds(words, f"{row['document_id']} {row['title']}")]
+    texts = {row["document_id"]: f"{row['document_id']} {row['title']}" for row in rows}
+    passages = {hit.chunk_id: f"{texts.get(hit.document_id, '')} {hit.citation} {hit.text}" for hit in hits}
+    holds = partial(_has_phrase, fold_name(topic))
+    if not any(map(holds, [*texts.values(), *passages.values()])):
+        holds = partial(_has_words, words)
+    by_name = [document for document, text in texts.items() if holds(text)]
     best_hits: dict[str, Hit] = {}
-    for hit in sorted(hits, key=lambda hit: (not _holds(words, _whole_text(hit)), hit.rank)):
+    for hit in sorted(hits, key=lambda hit: (not holds(passages[hit.chunk_id]), hit.rank)):
         best_hits.setdefault(hit.document_id, hit)
     by_text = [
-        document for document, hit in best_hits.items() if document not in by_name and _holds(words, _whole_text(hit))
+        document for document, hit in best_hits.items() if document not in by_name and holds(passages[hit.chunk_id])
     ]
     ranks = {document: hit.rank for document, hit in best_hits.items()}
     named = sorted(by_name, key=lambda document: (ranks.get(document, len(hits) + 1), document))
@@ -105,12 +111,11 @@ def documents_about(
     return Facts(tuple(writer.sentences), tuple(writer.sources), _OPENINGS[language])
 
 
-def _whole_text(hit: Hit) -> str:
-    """A passage with what stands above it."""
-    return f"{hit.document_id} {hit.title} {hit.page_name or ''} {hit.citation} {hit.text}"
+def _has_phrase(phrase: str, text: str) -> bool:
+    return phrase in fold_name(text)
 
 
-def _holds(words: list[tuple[str, ...]], text: str) -> bool:
+def _has_words(words: list[tuple[str, ...]], text: str) -> bool:
     return all(share == 1 for share in shares_held(words, text))
 
 
