@@ -1307,6 +1307,19 @@ def test_items_of_an_item_are_a_list_of_their_own_and_of_the_whole() -> None:
     assert len(lists[1]) == 6
 
 
+def test_items_below_a_heading_and_a_sentence_are_its_list() -> None:
+    lines = [
+        "3.1. MVP の機能",
+        "コアとなる価値を提供するための最低限の機能群。",
+        "• 定期収集",
+        "• 記事一覧表示",
+        "• 全文検索",
+    ]
+    found = statements("\n".join(lines))
+    assert [each.lines for each in found if each.kind is StatementKind.LIST] == [tuple(lines)]
+    assert lines[1] in [each.text for each in found if each.kind is StatementKind.SENTENCE]
+
+
 def test_items_with_a_label_and_a_value_are_of_the_item_that_announces_them() -> None:
     lines = [
         "第3条",

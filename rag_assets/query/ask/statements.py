@@ -463,7 +463,8 @@ class _StatementReader:
         parts = _parts(line)
         at = next((place for place in range(len(parts))[-3:] if self._announced(parts[place])), len(parts))
         is_lead = at < len(parts)
-        leads_on = not self.gathered and announces(self.lead) and ITEM.match(self.following[0]) is not None
+        heads_items = announces(self.lead) or not (is_lead or ITEM.match(self.lead))
+        leads_on = not self.gathered and heads_items and ITEM.match(self.following[0]) is not None
         if self.lead and is_lead and self._nests(line):
             self._gather(line)
             self.outer, self.lead, self.gathered = (self.lead, self.gathered), line, []
