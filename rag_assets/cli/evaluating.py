@@ -124,16 +124,16 @@ def evaluate(
     if plan or no_judge:
         raise click.UsageError("--plan and --no-judge go with --recipe")
     usual = (home.settings.search.mode,) if named_set else measuring.measured_modes(home)
-    systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     chosen_levels = tuple(Level(level) for level in _LEVELS if level in levels) or tuple(Level)
+    named_measures = tuple(dict.fromkeys((*measures, *MEASURES)))
+    options = RunOptions(named_measures, chosen_levels, answers or bool(judges), bool(judges))
+    systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     judging = None  # what a judge lacks is said before minutes are spent
     if judges:
         base = compare[0] if compare else systems[0].name
         if "preference" in judges and {system.name for system in systems} == {base}:
             raise click.UsageError("--judge preference compares modes: give --compare A B, or --mode several times")
         judging = _judge(home), _judge_options(judges, base, labelled, repetitions)
-    named_measures = tuple(dict.fromkeys((*measures, *MEASURES)))
-    options = RunOptions(named_measures, chosen_levels, answers or bool(judges), bool(judges))
     with progress_display() as display:
         evaluation = run(systems, questions, options, display.phase("asking questions"))
     judged_run = _judged(*judging, evaluation, asks=not yes) if judging else _JudgedRun(evaluation)

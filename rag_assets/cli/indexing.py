@@ -460,6 +460,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone, failed and damaged, without doing anything about it."""
     from rag_assets.parsing.records import incomplete_documents
     from rag_assets.pipeline.freshness import by_reason, changes_to_index, stale_steps
+    from rag_assets.pipeline.measuring import held_back
     from rag_assets.pipeline.repair import Repair
 
     home = _to_look_at(context)
@@ -474,6 +475,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     incomplete = [document for document in incomplete_documents(home.lake) if document.document_id not in changes.gone]
     question_set = home.settings.evaluation.questions
     missing_set = question_set if question_set is not None and not question_set.is_file() else None
+    held = held_back(home) if stale else None
     if as_json:
         facts = {
             "home": str(home.path),
@@ -491,6 +493,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "stale": [asdict(entry) for entry in stale],
             "unreachable": dict(changes.unreachable),
             "contradictions": [contradiction.difference for contradiction in home.contradictions()],
+            "held_back": {"question_set": held["question_set"], "reasons": held["warnings"]} if held else None,
             "missing_question_set": str(missing_set) if missing_set else None,
             "damaged": [{"place": item.place, "cause": item.cause, "remedy": item.remedy} for item in damage],
             "snapshot": snapshot.number if snapshot else None,
@@ -510,6 +513,11 @@ def status(context: click.Context, *, as_json: bool) -> None:
         say(f"          rolled back from {pointer.rolled_back_from}, until the next change is published")
     if unshown is not None:
         say(f"          {unshown} was made by a run that was killed before it showed it; the next index does")
+    if held:
+        say(
+            f"          a newer version was held back by the questions of {held['question_set']}: `rag-assets publish` "
+            "says why, `rag-assets publish --anyway` publishes it"
+        )
     if missing_set:
         say(f"questions {missing_set}: no such file (evaluation.questions), so that no version is measured")
     print_table(

@@ -19,6 +19,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import JsonValue, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, SYNTHETIC_QA, Table
+from rag_assets.enrich.questions.candidates import is_apart
 from rag_assets.evaluation.evidence import Corpus, Level, Target, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
 from rag_assets.models.prompts import fenced, prompted
@@ -36,7 +37,15 @@ _NAME_CHARS = (2, 40)
 _QUOTE_CHARS = 80
 _CODE = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9])[A-Za-z0-9][A-Za-z0-9_.\-]{2,23}")
 _SENTENCE = re.compile(r"[。、，！？!?;；]|\. ")
-_SAYS = re.compile(r"[^\W_]")  # more than a mark, as in ○ or -
+_SAYS = re.compile(r"[^\W_〇]")  # more than a mark, as in ○ or -
+_REMARKS = (
+    r"(?:備考|説明|補足|摘要|注記|コメント|remarks?|notes?|comments?|descriptions?)"  # say nothing as names of rows
+)
+_IS_REMARKS = re.compile(_REMARKS, re.IGNORECASE)
+_ASKS_REMARKS = re.compile(rf"[「“]{_REMARKS}[」”]", re.IGNORECASE)
+_FILLED_IN = re.compile(
+    r"(?:記述|記載|記入|入力)(?:例|方法|要領)|を(?:記述|記載|記入|入力)する|how to fill in", re.IGNORECASE
+)
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ASKED = {
     "ja": ("「{title}」で、{name}の{header}は何ですか？", "「{title}」で、{code}（{name}）の{header}は何ですか？"),
@@ -87,15 +96,19 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
     document_ids = document_ids[:_DOCUMENTS_READ]
     rows = corpus.stored.read(PAGES, ("page_id", "page_name", "page_number", "role"), document_ids).to_pylist()
     pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in rows}
-    content = {row["page_id"]: pages[row["page_id"]] for row in rows if row["role"] is None}
+    content = {
+        row["page_id"]: pages[row["page_id"]]
+        for row in rows
+        if row["role"] is None and not is_apart(row["page_name"] or "")
+    }
     kinds = _synthetic(corpus, document_ids, pages), _from_rows(corpus, document_ids, documents, content, chance)
-    texts, quotes = {question.text for question in taken}, {_quoted(question) for question in taken}
+    texts, facts = {question.text for question in taken}, _Facts(taken)
     free = _free_ids("q", taken)
     drafts: list[Question] = []
     for draft in _in_turns(*kinds):
-        if len(drafts) < _CANDIDATES * count and draft.text not in texts and _quoted(draft) not in quotes:
+        if len(drafts) < _CANDIDATES * count and draft.text not in texts and draft not in facts:
             texts.add(draft.text)
-            quotes.add(_quoted(draft))
+            facts.add(draft)
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
 
@@ -111,20 +124,56 @@ def _free_ids(letter: str, questions: Sequence[Question]) -> Iterator[str]:
     return (key for number in itertools.count(1) if (key := f"{letter}{number:04}") not in ids)
 
 
+class _Facts:
+    """What questions are about, so that none is drafted twice in other words."""
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        self._quotes: set[frozenset[tuple[str, str]]] = set()
+        self._cells: dict[tuple[str, tuple[str, ...]], list[frozenset[str]]] = {}  # of quotes, by document and answer
+        for question in questions:
+            self.add(question)
+
+    def __contains__(self, question: Question) -> bool:
+        """Whether another one has its quotes; or its answer, and all cells that it quotes from the document or more."""
+        return _quoted(question) in self._quotes or any(
+            cells <= known_cells or known_cells <= cells
+            for key, cells in _answered(question)
+            for known_cells in self._cells.get(key, ())
+        )
+
+    def add(self, question: Question) -> None:
+        self._quotes.add(_quoted(question))
+        for key, cells in _answered(question):
+            self._cells.setdefault(key, []).append(cells)
+
+
 def _quoted(question: Question) -> frozenset[tuple[str, str]]:
-    """What a question is about, so that none is drafted twice in other words."""
     return frozenset((evidence.document, folded(evidence.quote)) for evidence in question.evidence)
 
 
+def _answered(question: Question) -> Iterator[tuple[tuple[str, tuple[str, ...]], frozenset[str]]]:
+    """Document and answer of a question, and the cells that it quotes, for each evidence; nothing without an answer."""
+    answers = tuple(folded(answer) for group in question.answer_contains for answer in group)
+    for evidence in question.evidence if answers else ():
+        yield (evidence.document, answers), frozenset(map(folded, evidence.quote.split(" | ")))
+
+
 def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str]) -> Iterator[Question]:
-    """The best derived questions of each document, in turns."""
+    """The best derived questions of each document, in turns; none of a note on how something is filled in."""
     texts = {row["chunk_id"]: row for row in _rows(corpus, CHUNKS, ("chunk_id", "page_id", "text"), documents)}
     columns = ("document_id", "question", "answer", "chunk_ids", "grade", "indexed", "language")
     of_document: dict[str, list[Question]] = {}
+    notes: dict[str, list[str]] = {}
+    for block in _rows(corpus, BLOCKS, ("document_id", "kind", "text"), documents):
+        if block["kind"] == "note" and _FILLED_IN.search(block["text"]):
+            notes.setdefault(block["document_id"], []).append(folded(block["text"]))
     rows = (row for row in _rows(corpus, SYNTHETIC_QA, columns, documents) if row["indexed"])
     for row in sorted(rows, key=lambda row: (-row["grade"], row["question"])):
         chunk = texts[row["chunk_ids"][0]]
         quote, answer = _quote(row["answer"], chunk["text"]), one_line(row["answer"])
+        is_of_note = any(folded(answer) in note for note in notes.get(row["document_id"], ()))
+        if is_of_note or _ASKS_REMARKS.search(row["question"]):
+            continue
         groups = ((answer,),) if len(answer) <= _VALUE_CHARS else ()
         evidence = Evidence(row["document_id"], pages[chunk["page_id"]], quote)
         draft = Question(
@@ -151,8 +200,11 @@ def _from_rows(
 ) -> Iterator[Question]:
     """Rows of tables, a row a table and a table a document in turns, by name and by name and code."""
     of_document: dict[str, list[Question]] = {}
-    for block in _rows(corpus, BLOCKS, ("document_id", "page_id", "kind", "rows", "header_row_count"), documents):
+    columns = ("document_id", "page_id", "kind", "section", "rows", "header_row_count")
+    for block in _rows(corpus, BLOCKS, columns, documents):
         if block["kind"] != "table" or not block["header_row_count"] or block["page_id"] not in pages:
+            continue
+        if any(map(is_apart, block["section"] or ())):
             continue
         rows = _askable_rows(block["rows"], block["header_row_count"], chance)
         if not rows:
@@ -185,12 +237,15 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
         if name_at is None:
             continue
         name, code_at = cells[name_at], _first(cells, lambda cell: bool(_CODE.fullmatch(cell)))
+        if name in heads or _IS_REMARKS.fullmatch(name):
+            continue
         if len(body) == 1 or sum(name in other_cells for other_cells, _ in body) > 1:
             continue
         values = [
             at
             for at, cell in enumerate(cells)
             if at not in {name_at, code_at, *counters} and at < len(heads) and heads[at] not in {"", heads[name_at]}
+            if len(heads[at]) > 1 or not heads[at].isascii()
             if 0 < len(cell) <= _VALUE_CHARS and _SAYS.search(cell) and cells.count(cell) == 1
             if cell not in name + heads[at]
         ]

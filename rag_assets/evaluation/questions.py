@@ -8,13 +8,15 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, Strict, StringConstraints, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.validation import problem_text
 from rag_assets.parsing.plain.text import decode_text
 from rag_assets.store.files import Lock, write_atomically
 from rag_assets.text.language import detect_language
@@ -24,9 +26,16 @@ GLOBAL_TYPE = "global"  # about the whole collection: no passage alone answers i
 LIST_TYPE = "list"
 MOST_DRAFTS = 10_000  # of a set that drafts are added to: more than a person reads
 _MOST_ERROR_CHARS = 200
+_LIKENESS = 0.8  # ratio from which a field is one misspelt: one letter of five, or two of ten
+_LIST_FORMS = {
+    "answer_contains": '[["1000", "1,000"], ["128"]]',
+    "evidence": '[{"document": "specs/a.xlsx"}]',
+    "history": '["Which port?"]',
+}
 
 _T = TypeVar("_T")
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Flag = Annotated[bool, Strict()]  # the text "no" is none
 _Named = Annotated[_T, Field(exclude_if=lambda value: not value)]
 
 
@@ -48,7 +57,7 @@ class Evidence:
     place: _Named[str] = ""
     quote: _Named[str] = ""
     cells: _Named[str] = ""
-    alternative: _Named[bool] = False
+    alternative: _Named[_Flag] = False
     grade: Annotated[float, Field(gt=0, exclude_if=lambda value: value == 1)] = 1.0
     kind: _Named[str] = ""
 
@@ -75,12 +84,12 @@ class Question:
     text: Annotated[_Text, Field(alias="question")]
     language: Annotated[str, Field(alias="lang")] = ""
     type: str = ""
-    answerable: bool = True
+    answerable: _Flag = True
     evidence: tuple[Evidence, ...] = ()
     answer_contains: tuple[Annotated[tuple[_Text, ...], Field(min_length=1)], ...] = ()
     history: _Named[tuple[str, ...]] = ()
     note: _Named[str] = ""
-    draft: _Named[bool] = False
+    draft: _Named[_Flag] = False
     purpose: _Named[Literal["", "choosing", "testing"]] = ""
 
     @property
@@ -90,6 +99,11 @@ class Question:
 
 
 _QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
+_NAMES = {"text": "question", "language": "lang"}  # of fields, in files
+_QUESTION_FIELDS = tuple(_NAMES.get(item.name, item.name) for item in fields(Question) if item.name != "note")
+_EVIDENCE_FIELDS = tuple(item.name for item in fields(Evidence))
+_CSV_NEEDED = ("question", "answer", "document")
+_CSV_FURTHER = ("id", "lang", "type", "place", "quote")
 
 
 def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
@@ -228,7 +242,25 @@ def json_lines(lines: Path | Iterable[str], name: str = "") -> Iterator[tuple[in
 def _question(path: Path, number: int, record: Mapping[str, Any]) -> Question:
     if "_id" in record and "text" in record:
         raise QueryError(f"{path}, line {number}: queries in the form of BEIR need their judgements: give --qrels FILE")
+    _check_fields(path, number, "", record, _QUESTION_FIELDS)
+    evidence = record.get("evidence")
+    for place, piece in enumerate(evidence if isinstance(evidence, list) else ()):
+        if isinstance(piece, dict):
+            _check_fields(path, number, f"evidence.{place}.", piece, _EVIDENCE_FIELDS)
     return validated(_QUESTION, record, path, number, "question")
+
+
+def _check_fields(path: Path, number: int, above: str, names: Collection[str], known: Collection[str]) -> None:
+    """Refuse a field that is spelt nearly as a known one, which is not there; others may be somebody's own.
+
+    Raises:
+        QueryError: There is one; the message names it and the known one.
+    """
+    missing = [name for name in known if name not in names]
+    for name in names:
+        meant = [] if name in known else get_close_matches(name, missing, 1, _LIKENESS)
+        if meant:
+            raise QueryError(f"{path}, line {number}: {above}{name}: no such field; did you mean {meant[0]}?")
 
 
 def validated(adapter: TypeAdapter[_T], record: Mapping[str, Any], path: Path, number: int, name: str) -> _T:
@@ -241,17 +273,19 @@ def validated(adapter: TypeAdapter[_T], record: Mapping[str, Any], path: Path, n
         return adapter.validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        message = f"{path}, line {number}: {'.'.join(map(str, first['loc'])) or name}: {first['msg']}"
+        place = ".".join(map(str, first["loc"])) or name
+        message = f"{path}, line {number}: {place}: {problem_text(first, _LIST_FORMS)}"
         raise QueryError(message[: _MOST_ERROR_CHARS + len(str(path))]) from error
 
 
 def _csv(path: Path) -> Iterator[Question]:
     reader = csv.DictReader(io.StringIO(decode_text(path.read_bytes()), newline=""))
     columns = list(reader.fieldnames or ())
-    if not {"question", "answer", "document"} <= set(columns):
+    if not set(_CSV_NEEDED) <= set(columns):
         raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
+    _check_fields(path, 1, "", columns, (*_CSV_NEEDED, *_CSV_FURTHER))
     for row in reader:
-        cells = {column: row.get(column) or "" for column in ("id", "question", "lang", "type", "place", "quote")}
+        cells = {column: row.get(column) or "" for column in ("question", *_CSV_FURTHER)}
         document, answer = (row["document"] or "").strip(), (row["answer"] or "").strip()
         evidence = {"document": document, "place": cells.pop("place"), "quote": cells.pop("quote")}
         record = {

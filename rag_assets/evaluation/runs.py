@@ -61,6 +61,9 @@ class RunOptions:
         answers: Whether questions are answered as well.
         judged: Whether answers are kept with their passages, for a judge.
         k: Results of a search; None for what the measures need.
+
+    Raises:
+        QueryError: A name is none of a measure.
     """
 
     measures: tuple[str, ...] = MEASURES
@@ -68,6 +71,10 @@ class RunOptions:
     answers: bool = False
     judged: bool = False
     k: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.measures:
+            parse_measure(name)
 
     @property
     def depth(self) -> int:
@@ -205,8 +212,6 @@ def evaluate(
         ModelError: A model failed.
         StoreError: A published file is gone or damaged.
     """
-    for name in options.measures:
-        parse_measure(name)
     by_corpus: dict[int, dict[str, Target]] = {}
     results: dict[str, dict[str, QuestionResult]] = {}
     targets: dict[str, dict[str, Target]] = {}

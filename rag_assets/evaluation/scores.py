@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import stdev
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from rag_assets.evaluation.statistics import (
     bootstrap_intervals,
     compare,
     questions_needed,
+    spread_of,
     unseen_share,
     visible_difference,
 )
@@ -189,15 +189,16 @@ def warnings(evaluation: Evaluation) -> list[str]:
 
 def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequence[Question]) -> list[str]:
     """How small a difference between systems the set shows, by the spread of differences that is there."""
-    values = np.array([evaluation.values(system, level, measure, questions) for system in evaluation.systems])
-    differences = [values[0] - column for column in values[1:]]
-    spreads = [stdev(difference.tolist()) for difference in differences if np.ptp(difference) > 0]
-    # two systems that have nothing to do with each other differ by the spread of both
-    spread = max(spreads) if spreads else math.sqrt(2) * stdev(values[0].tolist())
-    if not spread:
+    of_systems = np.array([evaluation.values(system, level, measure, questions) for system in evaluation.systems])
+    values = of_systems[~np.isnan(of_systems).any(axis=1)]  # of those that can be searched for the level
+    if not len(values):
+        return []
+    if not np.ptp(values):
         missed_share = unseen_share(len(questions))
         statement = f"{level} {measure} is the same on all of {len(questions)} questions"
         return [f"the set is small: {statement}, which leaves room for {missed_share:.0%} of others where it is not"]
+    # of one system: two that have nothing to do with each other differ by the spread of both
+    spread = max((spread_of(values[0] - column) for column in values[1:]), default=math.sqrt(2) * spread_of(values[0]))
     visible, needed_count = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
     line = (
         f"{len(questions)} questions show differences of {visible:.2f} or more in {level} {measure}; "

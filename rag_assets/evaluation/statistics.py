@@ -207,19 +207,27 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def questions_needed(difference: float, deviation: float) -> int:
-    """Questions that show a difference of means, which is not 0, by a paired test with a chance of `POWER`.
+def questions_needed(difference: float, deviation: float, bound: float = 1.0) -> int:
+    """Questions that show a difference of means, which is not 0; the inverse of `visible_difference`."""
+    by_spread = (_reach() * deviation / difference) ** 2
+    by_lost = _LOST_SEEN * bound / difference if math.isfinite(bound) else 0.0
+    return max(2, math.ceil(by_spread), math.ceil(by_lost))
+
+
+def visible_difference(count: int, deviation: float, bound: float = 1.0) -> float:
+    """The smallest difference of means that a number of questions shows by its interval, with a chance of `POWER`.
+
+    By a paired test, and not below the number of questions that has to be lost: where few differ, the spread seen says
+    little.
 
     Args:
-        difference: The difference to be seen.
+        count: Questions.
         deviation: Standard deviation of the differences by question.
+        bound: The largest possible difference of a question; infinite where there is none.
     """
-    return max(2, math.ceil((_reach() * deviation / difference) ** 2))
-
-
-def visible_difference(count: int, deviation: float) -> float:
-    """The smallest difference of means that a number of questions shows; the inverse of `questions_needed`."""
-    return _reach() * deviation / math.sqrt(count)
+    by_spread = _reach() * deviation / math.sqrt(count)
+    by_lost = min(bound, bound * _LOST_SEEN / count)
+    return max(by_lost, by_spread) if math.isfinite(bound) or not deviation else by_spread
 
 
 def unseen_share(count: int) -> float:
@@ -228,19 +236,18 @@ def unseen_share(count: int) -> float:
 
 
 def visible_change(differences: Values, bound: float = 1.0) -> float:
-    """The smallest mean difference that so many questions show by their interval, with a chance of `POWER`.
-
-    By the spread of the differences that are there; where few questions differ, by the number that has to be lost, as
-    the spread seen then says little.
+    """The smallest mean difference that so many questions show, see `visible_difference`.
 
     Args:
         differences: One a question.
         bound: The largest possible difference of a question; infinite where there is none.
     """
-    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    lost_share = min(bound, bound * _LOST_SEEN / len(differences))
-    by_spread = visible_difference(len(differences), spread)
-    return max(lost_share, by_spread) if math.isfinite(bound) or not spread else by_spread
+    return visible_difference(len(differences), spread_of(differences), bound)
+
+
+def spread_of(differences: Values) -> float:
+    """Standard deviation of differences by question; 0 of a single one."""
+    return float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
 
 
 def is_worse(difference: Interval, differences: Sequence[float]) -> bool:

@@ -6,9 +6,9 @@ For the command `evaluate`, the Dagster asset and the gate. What stays out: meas
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.modes import (
     BASELINE_PREPARING,
     BASELINE_RETRIEVERS,
@@ -144,6 +144,23 @@ def gate_notes(home: "Home", since: datetime) -> list[str]:
     runs = [row for row in recorded_runs(home.lake) if row["made_by"] == GATE and row["evaluated_at"] >= since]
     notes = runs[0]["warnings"] if runs and runs[0]["version"] == current.number else []
     return [f"accepted questions: {note}" for note in notes]
+
+
+def held_back(home: "Home") -> "dict[str, Any] | None":
+    """The row of `evaluation_runs` of the version that the gate held back and nothing was published since; None where
+    there is none.
+    """
+    newest = home.snapshots.newest()
+    if newest is None or home.settings.evaluation.questions is None:
+        return None
+    from rag_assets.evaluation.records import recorded_runs  # loads LanceDB, which a home without a set does not need
+
+    try:
+        rows = [row for row in recorded_runs(home.lake) if row["made_by"] == GATE]
+    except StoreError:  # a damaged file, which is told elsewhere
+        return None
+    is_held = bool(rows) and rows[0]["version"] is None
+    return rows[0] if is_held and rows[0]["evaluated_at"] > datetime.fromisoformat(newest.published_at) else None
 
 
 def record(

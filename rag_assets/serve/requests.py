@@ -1,5 +1,6 @@
 """What callers send: the parts of requests that the HTTP API and agents' tools share, and the requests of the API."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,7 @@ from rag_assets.query.ask.report_levels import LevelChoice
 
 MAX_QUERY_CHARS = 20_000
 FILTER_DESCRIPTION = "`FIELD=VALUE` with document, folder, format, language, page_name, modified or facet.NAME."
+LIST_FORMS: Mapping[str, str] = {"filters": '["format=xlsx"]', "history": '[{"question": "…"}]'}
 _MODE_DESCRIPTION = (
     f"One of {', '.join(MODES)}; several with commas between, whose rankings are fused; or "
     f"{' or '.join(PREPARING_MODES)}, a plus sign and the mode or modes that find passages."

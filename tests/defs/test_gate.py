@@ -128,8 +128,18 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     passed, description = check_descriptions(measured)[0]
     assert not passed
     assert "token (passage R@5" in description
+    status = run(measured, "status")
+    assert (
+        "a newer version was held back by the questions of questions.jsonl: `rag-assets publish` says" in status.stdout
+    )
+    assert "`rag-assets publish --anyway` publishes it" in status.stdout
+    held = json.loads(run(measured, "status", "--json").stdout)["held_back"]
+    assert held["question_set"] == "questions.jsonl"
+    assert TOKEN_WORSE in held["reasons"][0]
     published = run(measured, "publish", "--anyway")
     assert published.exit_code == 0, published.output
+    assert "held back" not in run(measured, "status").stdout
+    assert json.loads(run(measured, "status", "--json").stdout)["held_back"] is None
     assert published.stdout.startswith("readers see version 2\naccepted questions: published anyway by ")
     assert TOKEN_WORSE in published.stdout
     passed, description = check_descriptions(measured)[0]

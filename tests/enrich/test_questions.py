@@ -48,7 +48,7 @@ from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.tables import update_facets
 from rag_assets.enrich.questions.candidates import QuestionCandidate, candidates
 from rag_assets.enrich.questions.extraction import Passage, QuestionCounts, extract_questions, grade
-from rag_assets.enrich.questions.phrases import CandidateKind
+from rag_assets.enrich.questions.phrases import CandidateKind, Japanese
 from rag_assets.enrich.questions.tables import (
     QuestionRules,
     question_dialogue,
@@ -91,6 +91,12 @@ def test_table_rows_become_questions_in_japanese() -> None:
     assert found[f"{about}にはどのようなエラーコードがありますか。"] == "E0004、E0005、E0009"
     assert not any("E0009" in question and "対処" in question for question in found)  # its cell holds a mark
     assert not any("No." in question for question in found)
+
+
+def test_a_list_is_asked_of_its_table_where_the_document_is_named_after_it() -> None:
+    writer = Japanese("顧客管理システム", "テーブル定義書")
+    assert writer.listed("顧客", "論理名称") == "顧客管理システムの「顧客」にはどのような論理名称がありますか。"
+    assert Japanese("顧客登録", "設計書").listed("顧客登録", "項目") == "「顧客登録」にはどのような項目がありますか。"
 
 
 def test_table_rows_become_questions_in_english() -> None:

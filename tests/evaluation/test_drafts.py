@@ -70,6 +70,46 @@ def test_a_row_is_drafted_only_where_its_words_stand_in_a_passage(tmp_path: Path
     assert len(draft_questions(Corpus(StoredTables(lake, versions)), 5)) == count
 
 
+def test_no_draft_asks_how_a_form_is_filled_in_nor_the_same_again(tmp_path: Path) -> None:
+    place = {"document_id": "s/a.xlsx", "page_id": "s/a.xlsx#1", "page_number": 1, "page_name": "一覧"}
+    place["shard"] = shard_of("s/a.xlsx")
+    tables = {
+        "1. 一覧": [
+            "メッセージID | U | 必須 | 内容",
+            "errors.limit | 1 D | 〇 | 上限を超えました。",
+            "備考 | 2 D | 〇 | なし",
+        ],
+        "補足：記述方法の説明": ["項目 | 説明", "機能名 | 機能名を記入する。", "画面名 | 画面名を記入する。"],
+    }
+    blocks = []
+    for index, (section, rows) in enumerate(tables.items()):
+        cells = [{"cells": row.split(" | "), "cell_range": "A1:D1"} for row in rows]
+        facts = {"kind": "table", "header_row_count": 1, "section": [section], "rows": cells, "text": "\n".join(rows)}
+        blocks.append(record(BLOCKS, **place, block_index=index, **facts))
+    note = "各項目行記述例\n逆キーの場合は、URとする。"
+    blocks.append(record(BLOCKS, **place, block_index=2, kind="note", text=note))
+    text = "\n".join(block["text"] for block in blocks)
+    asked = {
+        "メッセージID「errors.limit」の内容は何ですか。": "上限を超えました。",
+        "逆キーの場合はどうすればよいですか。": "URとする。",
+        "項目「備考」の内容は何ですか。": "備考 | 2 D",
+    }
+    derived = []
+    for index, (question, answer) in enumerate(asked.items()):
+        facts = {"question": question, "answer": answer, "indexed": True, "chunk_ids": ["s/a.xlsx#1.0"]}
+        derived.append(record(SYNTHETIC_QA, **place, qa_id=question, qa_index=index, language="ja", **facts))
+    lake = Lake(tmp_path)
+    write(lake, DOCUMENTS, [record(DOCUMENTS, **place, title="a", language="ja")])
+    write(lake, PAGES, [record(PAGES, **place, text=text)])
+    write(lake, BLOCKS, blocks)
+    write(lake, CHUNKS, [record(CHUNKS, **place, chunk_id="s/a.xlsx#1.0", text=text, cell_range="A1:D9")])
+    write(lake, SYNTHETIC_QA, derived)
+    versions = {each.name: lake.latest(each) for each in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, SYNTHETIC_QA)}
+    for seed in range(5):
+        drafts = draft_questions(Corpus(StoredTables(lake, versions)), 5, seed=seed)
+        assert [draft.text for draft in drafts] == ["メッセージID「errors.limit」の内容は何ですか。"]
+
+
 def test_another_seed_drafts_others_and_what_is_there_is_not_drafted_again(corpus: Corpus) -> None:
     first = draft_questions(corpus, 10)
     assert draft_questions(corpus, 10) == first

@@ -48,6 +48,21 @@ def test_the_language_is_told_where_the_file_does_not_say_it(tmp_path: Path) -> 
             '{"id": "2", "question": "x", "evidence": [{"place": "1"}]}',
             r"line 2: evidence\.0\.document: Field required",
         ),
+        (
+            '{"id": "2", "question": "x", "answer_contain": []}',
+            r"line 2: answer_contain: no such field; did you mean answer_contains\?",
+        ),
+        (
+            '{"id": "2", "question": "x", "evidence": [{"document": "a"}, {"document": "a", "qoute": "y"}]}',
+            r"line 2: evidence\.1\.qoute: no such field; did you mean quote\?",
+        ),
+        ('{"id": "2", "question": "x", "answerable": "no"}', 'line 2: answerable: expected true or false, found "no"'),
+        ('{"id": "2", "question": "x", "draft": 1}', "line 2: draft: expected true or false, found 1"),
+        (
+            '{"id": "2", "question": "x", "answer_contains": ["128"]}',
+            r'answer_contains\.0: expected a list, as in \[\["1000", "1,000"\], \["128"\]\]',
+        ),
+        ('{"id": "2", "question": "x", "history": "y"}', r'line 2: history: expected a list, as in \["Which port\?"\]'),
         ('{"id": "1", "question": "x"}', "two questions have the id '1'"),
         ('{"_id": "2", "text": "x"}', "need their judgements: give --qrels"),
     ],
@@ -58,6 +73,15 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(QueryError, match=message) as error:
         read_questions(path)
     assert str(path) in str(error.value)
+
+
+def test_fields_of_somebodys_own_are_left_alone(tmp_path: Path) -> None:
+    own = {"notes": "n", "answer": "30", "language": "ja", "tags": [], "questions": 1, "_source": {"type": 1}}
+    evidence = {"document": "a.md", "document_id": 5, "page": 3}
+    path = tmp_path / "set.jsonl"
+    line = {"id": "1", "question": "x", "lang": "en", "evidence": [evidence], **own}
+    path.write_text(json.dumps(line), encoding="utf-8")
+    assert read_questions(path) == [Question("1", "x", "en", evidence=(Evidence("a.md"),))]
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -72,6 +96,9 @@ def test_csv(tmp_path: Path) -> None:
     for encoding, name in (("utf-16", "期限"), ("euc_jp", "期限は何日ですか"), ("cp1252", "Größe")):
         path.write_text(f"question,answer,document\n{name}?,30,x.xlsx\n", encoding=encoding)
         assert read_questions(path)[0].text == f"{name}?"
+    path.write_text("question,answer,document,qoute\nHow long?,30,x.xlsx,y\n", encoding="utf-8")
+    with pytest.raises(QueryError, match=r"line 1: qoute: no such field; did you mean quote\?"):
+        read_questions(path)
     path.write_text("question,answer\nHow long?,30\n", encoding="utf-8")
     with pytest.raises(QueryError, match="expected the columns question, answer and document, found"):
         read_questions(path)

@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
-from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.evidence import Corpus, Level, Target
 from rag_assets.evaluation.judging import ANSWER_CHARS, holds_answer
 from rag_assets.evaluation.metrics import measured
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_qrels
 from rag_assets.evaluation.report import headline_names, report_page
-from rag_assets.evaluation.runs import Evaluation, Reply, RunOptions, System, evaluate
+from rag_assets.evaluation.runs import Evaluation, QuestionResult, Reply, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, compared, figures, warnings
 from rag_assets.evaluation.trec import write_evaluation
 from rag_assets.pipeline.home import Home
@@ -219,6 +220,35 @@ def test_what_a_reader_has_to_know_is_said(evaluation: Evaluation) -> None:
     lines = warnings(evaluation)
     assert any("1 of 4 questions: evidence is not indexed as a document" in line and "lost" in line for line in lines)
     assert any(line.startswith("the set is small: 4 questions") for line in lines)
+
+
+@pytest.mark.parametrize(("lost", "needed"), [(0, "110"), (1, "314")])
+def test_the_note_on_small_differences_says_what_the_comparison_says(lost: int, needed: str) -> None:
+    questions = tuple(Question(f"q{number}", "?", evidence=(Evidence("a"),)) for number in range(10))
+    values = {
+        system: {question.id: float(number >= reached) for number, question in enumerate(questions)}
+        for system, reached in (("auto", 1), ("fulltext", 1 + lost))
+    }
+    results = {
+        system: {key: QuestionResult(values={Level.PASSAGE: {"R@5": value}}) for key, value in of_system.items()}
+        for system, of_system in values.items()
+    }
+    targets = {
+        system: {question.id: Target({}, dict.fromkeys(Level, ())) for question in questions} for system in values
+    }
+    of_two = Evaluation(questions, RunOptions(("R@5",), (Level.PASSAGE,)), targets, results, {})
+    (line,) = warnings(of_two)
+    visible = compared(of_two, "auto", "fulltext", ["passage R@5"]).comparisons["passage R@5"].visible
+    assert f"10 questions show differences of {visible:.2f} or more in passage R@5; 0.05 needs about {needed}" in line
+    assert visible == 0.55
+
+
+def test_a_measure_that_is_none_is_refused_before_anything_is_opened(questions_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="unknown measure 'foo@3'"):
+        RunOptions(("foo@3",))
+    refused = run(tmp_path / "none", questions_file, "--measure", "foo@3")
+    assert (refused.exit_code, "unknown measure 'foo@3'" in refused.stderr) == (1, True)
+    assert "asking questions" not in refused.stderr
 
 
 def test_trec_eval_gives_the_same_figures_for_what_is_exported(evaluation: Evaluation, tmp_path: Path) -> None:

@@ -201,6 +201,9 @@ def test_the_questions_needed_show_the_difference_as_often_as_they_should() -> N
     count = questions_needed(0.1, deviation=0.4)
     assert count == math.ceil((2.8016 * 4) ** 2)
     assert visible_difference(count, 0.4) == pytest.approx(0.1, abs=0.001)
+    assert visible_difference(10, 0.1) == 0.55  # 5.5 questions lost, however small the spread
+    assert questions_needed(0.05, deviation=0.1) == 110
+    assert questions_needed(0.05, deviation=0.1, bound=math.inf) == math.ceil((2.8016 * 2) ** 2)
     random = np.random.default_rng(11)
     seen = [stats.ttest_1samp(random.normal(0.1, 0.4, count), 0).pvalue < 0.05 for _ in range(400)]
     assert 0.73 <= np.mean(seen) <= 0.87

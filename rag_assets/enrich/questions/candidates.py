@@ -116,7 +116,12 @@ def candidates(
 def is_content(page: Page) -> bool:
     """Whether a page says what its document is there to say."""
     name = page.name or ""
-    return not (page.hidden or page.role is not None or _CHOICES.match(name) or _APART.search(plain_heading(name)))
+    return not (page.hidden or page.role is not None or _CHOICES.match(name) or is_apart(name))
+
+
+def is_apart(heading: str) -> bool:
+    """Whether what stands below a heading is no content, as a revision history, or how a form is filled in."""
+    return bool(_APART.search(plain_heading(heading)))
 
 
 def document_candidate(
@@ -147,7 +152,7 @@ def document_candidate(
 def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iterator[QuestionCandidate]:
     blocks = [without_common(block, common) for block in page.blocks]
     for index, block in enumerate(blocks):
-        if any(_APART.search(plain_heading(heading)) for heading in (*block.section, block.text[:40])):
+        if any(map(is_apart, (*block.section, block.text[:40]))):
             continue
         section = _section(block, page, writer)
         maker = _Maker(page.number, index, section, writer)

@@ -71,6 +71,10 @@ class Japanese:
 
     def listed(self, section: str, name: str) -> str:
         place = self.about(section)
+        if (
+            section and section in self._topic and section != self._topic
+        ):  # as 顧客 of 顧客管理システム: one of its tables
+            place = f"{self._topic}の「{section}」"
         return f"{place}にはどのような{name}がありますか。" if place else ""
 
     def section(self, heading: str) -> str:

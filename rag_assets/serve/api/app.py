@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from rag_assets import __version__
 from rag_assets.contracts.errors import RagAssetsError
+from rag_assets.contracts.validation import problem_text
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.published import Published
 from rag_assets.query.results import describe_fields
@@ -27,6 +28,7 @@ from rag_assets.serve.api.evaluation_routes import evaluation_router
 from rag_assets.serve.api.guard import Guard
 from rag_assets.serve.api.search_routes import search_router
 from rag_assets.serve.problems import MEDIA_TYPE, FieldProblem, Problem, ProblemDetails
+from rag_assets.serve.requests import LIST_FORMS
 from rag_assets.serve.service import ServeOptions, Service
 from rag_assets.text.plain import message_of
 
@@ -167,7 +169,7 @@ def _add_handlers(app: FastAPI, service: Service) -> None:
 
 def _field_problem(error: Mapping[str, Any], *, is_json: bool) -> FieldProblem:
     """What is wrong with a field of a request, or with its body, which was sent as JSON or as something else."""
-    place, message = error["loc"], error["msg"]
+    place, message = error["loc"], problem_text(error, LIST_FORMS)
     if error["type"] == "json_invalid":
         place, message = ("body",), f"not JSON, at character {place[-1]}: {error['ctx']['error']}"
     elif place == ("body",) and not is_json:

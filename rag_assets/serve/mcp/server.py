@@ -49,12 +49,14 @@ from starlette.types import Receive, Scope, Send
 from rag_assets import __version__
 from rag_assets.contracts.content import page_id_of
 from rag_assets.contracts.errors import QueryError, RagAssetsError
+from rag_assets.contracts.validation import problem_text
 from rag_assets.query.contents.contents import Contents, DocumentEntry
 from rag_assets.query.results import describe_fields
 from rag_assets.serve.mcp.pages import PAGE_TEMPLATE, PageAddress, list_pages, read_page_text
 from rag_assets.serve.mcp.schemas import Result
 from rag_assets.serve.mcp.tools import TOOLS, Call, Tool
 from rag_assets.serve.problems import Problem
+from rag_assets.serve.requests import LIST_FORMS
 from rag_assets.serve.service import Service
 from rag_assets.serve.telemetry import REQUESTS, log_to_stderr
 from rag_assets.text.plain import message_of
@@ -143,7 +145,8 @@ class _Handlers:
             arguments = tool.arguments.model_validate(asked.arguments or {})
         except ValidationError as error:
             problems = [
-                (".".join(map(str, detail["loc"])) or "arguments", detail["msg"]) for detail in error.errors()[:5]
+                (".".join(map(str, detail["loc"])) or "arguments", problem_text(detail, LIST_FORMS))
+                for detail in error.errors()[:5]
             ]
             hint = ""
             if any(detail["type"] == "extra_forbidden" for detail in error.errors()):

@@ -76,6 +76,7 @@ def test_parameters_that_are_not_known_are_refused(api: httpx.Client, path: str,
         ),
         ({"query": "x", "k": 0}, 422, "body.k"),
         ({"query": "x", "surprise": 1}, 422, "body.surprise"),
+        ({"query": "x", "filters": {"format": "xlsx"}}, 422, 'body.filters: expected a list, as in ["format=xlsx"]'),
         ({}, 422, "body.query"),
     ],
 )

@@ -185,6 +185,11 @@ def test_an_answer_names_the_calls_that_it_took(agent: Agent) -> None:
     assert agent.given("ask", question="broken")["calls"] == [facts | figures]
 
 
+def test_a_list_of_another_form_is_refused_with_the_right_one(agent: Agent) -> None:
+    refusal = agent.refusal("search", query="x", filters={"format": "xlsx"})
+    assert refusal == 'filters: expected a list, as in ["format=xlsx"]'
+
+
 def test_a_fault_of_the_server_is_told_without_its_cause(
     agent: Agent, slow: SlowBase, caplog: pytest.LogCaptureFixture
 ) -> None:
