@@ -8,7 +8,7 @@ the machine.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -149,13 +149,24 @@ def open_database(
     try:
         for name, dataset in files.items():
             connection.register(name, dataset)
-        for name, query in read_queries().items():
-            connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
+        _make_views(connection)
     except duckdb.Error as error:
         connection.close()
         raise StoreError(f"SQL views: {error}") from error
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def view_columns() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Names and types of the columns of each file of `sql/`, by its name."""
+    with duckdb.connect() as connection:
+        for table in TABLES.values():
+            connection.register(table.name, table.schema.empty_table())
+        _make_views(connection)
+        return {
+            name: [(column, kind) for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall()]
+            for name in read_queries()
+        }
 
 
 def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str]) -> None:
@@ -185,6 +196,11 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     cte_names = _cte_names(nodes)
     for node in nodes:
         _check_node(node, tables, cte_names)
+
+
+def _make_views(connection: duckdb.DuckDBPyConnection) -> None:
+    for name, query in read_queries().items():
+        connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
 
 
 def damaged_table(error: Exception) -> str | None:

@@ -133,6 +133,10 @@ def test_sql_is_given_in_parts(agent: Agent) -> None:
     assert rows == sorted(rows)
     [table] = agent.given("list_tables", table="pages")["tables"]
     assert {"document_id", "page_number"} <= {column["name"] for column in table["columns"] if column["description"]}
+    [view] = agent.given("list_tables", table="table_cells")["tables"]
+    described = {column["name"]: column["description"] for column in view["columns"]}
+    assert described["value"] == "Text of the cell, as displayed."
+    assert "within the table" in described["row_number"]
 
 
 @pytest.mark.parametrize(
