@@ -38,7 +38,7 @@ def data_model() -> str:
     lines += [
         "# Views",
         "",
-        "Of `rag-assets sql` and all that reads SQL, one file each in `sql/`. Types are as DuckDB prints them.",
+        "They build on the stored tables, one file each in `sql/`. Types are as DuckDB prints them.",
         "",
     ]
     for view in sql_tables():

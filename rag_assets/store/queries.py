@@ -33,7 +33,7 @@ def purpose_of(query: str) -> str:
 
 def describe_column(query: str, column: str) -> str:
     """What a column of a query holds, by its comments, or else as all stored tables with such a column say."""
-    own = dict(match.groups() for line in _comments(query) if (match := _COLUMN.fullmatch(line)))
+    own = {match[1]: match[2] for line in _comments(query) if (match := _COLUMN.fullmatch(line))}
     return own.get(column) or _shared_descriptions().get(column, "")
 
 

@@ -23,6 +23,12 @@ from rag_assets.text.plain import MESSAGE_CHARS, message_of
 
 # what DuckDB's parser calls the parts of a query that only read; others write, as INSERT_QUERY_NODE
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_WRITING_STATEMENTS = frozenset(
+    {
+        *(duckdb.StatementType.INSERT, duckdb.StatementType.UPDATE, duckdb.StatementType.DELETE),
+        *(duckdb.StatementType.MERGE_INTO, duckdb.StatementType.ALTER, duckdb.StatementType.DROP),
+    }
+)
 _SYSTEM_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_")
 _LINE = re.compile(r"LINE \d+: .*")
 _LINE_CHARS = 120  # of a line of the query that an error names; DuckDB shows some 80 of it
@@ -201,6 +207,14 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
 def _make_views(connection: duckdb.DuckDBPyConnection) -> None:
     for name, query in read_queries().items():
         connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
+
+
+def writes(query: str) -> bool:
+    """Whether a statement of a query is to change a table or view; no where it cannot be parsed."""
+    try:
+        return any(statement.type in _WRITING_STATEMENTS for statement in duckdb.extract_statements(query))
+    except duckdb.Error:
+        return False
 
 
 def damaged_table(error: Exception) -> str | None:

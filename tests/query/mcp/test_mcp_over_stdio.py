@@ -161,6 +161,8 @@ def test_sql_does_nothing_but_read_the_tables(agent: Agent, query: str) -> None:
     [
         ("search", {"query": " "}, "the query is empty"),
         ("search", {"query": "x", "mode": "magic"}, "unknown mode 'magic'"),
+        ("search", {"query": "x", "level": 1}, "level goes with mode graph_global, not with"),
+        ("ask", {"question": "x", "mode": "hybrid", "level": 1}, "level goes with mode graph_global, not with hybrid"),
         ("search", {"query": "x", "limit": 51}, "limit: "),
         ("search", {"query": "x", "k": 3}, "search takes query, mode, limit, filters, granularity, level, cursor"),
         ("search", {}, "query: "),
