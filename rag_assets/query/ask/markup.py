@@ -23,7 +23,7 @@ _MARK = re.compile(r"\d+(?:\s*[,、，]\s*\d+)*")
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])(?:(?=/?([a-zA-Z][a-zA-Z0-9_.]*+)>))?")
 # Elements of HTML, those of old as well. A tag of any other name without attributes, as in XML or `List<String>`, does
 # nothing in a browser; one with attributes may, and a hyphen makes it an element that a page may have defined.
-_ELEMENTS = """
+_ELEMENT_NAMES = """
     a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body br
     button canvas caption center cite code col colgroup command content data datalist dd del details dfn dialog dir div
     dl dt element em embed fencedframe fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head
@@ -33,6 +33,7 @@ _ELEMENTS = """
     selectedcontent shadow slot small source spacer span strike strong style sub summary sup svg table tbody td template
     textarea tfoot th thead time title tr track tt u ul var video wbr xml xmp
 """
+_ELEMENTS = frozenset(_ELEMENT_NAMES.split())
 _LINK_JOINT = re.compile(r"\](?=[(\[:])")
 _WORD_CHARACTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 
@@ -85,7 +86,7 @@ def _text_of(match: re.Match[str]) -> str:
 
 
 def _tag(match: re.Match[str]) -> str:
-    return "‹" if match[1] is None or match[1].lower() in _ELEMENTS.split() else match[0]
+    return "‹" if match[1] is None or match[1].lower() in _ELEMENTS else match[0]
 
 
 def _address(match: re.Match[str], evidence: str) -> str:
