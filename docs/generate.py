@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from rag_assets.contracts.modes import SEARCH_MODES
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.pipeline.settings import Settings
+from rag_assets.serve.sql.reader import sql_tables
 
 FOLDER = Path(__file__).parent
 MODES_MARK = "<!-- the rows below are written by `make docs` -->"
@@ -34,6 +35,24 @@ def data_model() -> str:
         key = ", ".join(f"`{name}`" for name in table.key)
         lines += [f"## {table.name}", "", f"{table.description} Key: {key}.", ""]
         lines += _columns(table.fields)
+    lines += [
+        "# Views",
+        "",
+        "They build on the stored tables, one file each in `sql/`. Types are as DuckDB prints them.",
+        "",
+    ]
+    for view in sql_tables():
+        if view.name not in TABLES:
+            lines += [
+                f"## {view.name}",
+                "",
+                view.description,
+                "",
+                "| column | type | what it is |",
+                "| --- | --- | --- |",
+            ]
+            lines += [f"| `{column.name}` | {column.type} | {column.description} |" for column in view.columns]
+            lines += [""]
     lines += ["# Serving tables", ""]
     for served in VECTOR_TABLES.values():
         lines += [f"## lancedb.{served.name}", "", f"{served.description} Key: `{served.key}`.", ""]

@@ -1,4 +1,8 @@
 -- Each community with its parent and the path of ids above it, coarsest level first.
+-- path: Ids of the communities from level 0 down to this one, itself last.
+-- level: 0 for the coarsest level.
+-- community_id: Identifies the community.
+-- title: Title of its report; null without one.
 WITH RECURSIVE tree AS (
     SELECT community_id, level, parent_id, size, is_leaf, [community_id] AS path
     FROM communities

@@ -1,4 +1,9 @@
 -- What calls of language models cost for each document, by step; calls for several documents stand under no document.
+-- document_id: Document that was read; null where there was more than one.
+-- calls: Calls that were made, without stored answers.
+-- tokens_read: Tokens that the model read, those in its cache as well.
+-- tokens_written: Tokens that it wrote.
+-- cost_usd: Price in US dollars, of all calls together.
 SELECT
     document_id,
     step,

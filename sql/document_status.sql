@@ -1,4 +1,14 @@
 -- Each document with its state: what it is, whether it was parsed, how much of it was not read, what it gave, and why it failed if it did.
+-- document_id: Source name and path below the source's root: POSIX separators, NFC.
+-- status: `parsed`; `failed`: nothing was read of it; `unreadable`: its file can no longer be read, and its rows are those of before.
+-- failure_cause: Cause of its first failure; null without one.
+-- failure_message: What its first failure says; null without one.
+-- failure_count: Failures, of the file and of its pages.
+-- title: Title stated in the file, else the file name without extension.
+-- language: Main language, ISO 639-1 (`ja`, `en`); `und` where it cannot be told.
+-- unread_share: Share of its pages of which nothing was read, 0 to 1.
+-- chunk_count: Passages.
+-- length_chars: Characters of text in all its pages.
 SELECT
     d.document_id,
     d.source_name,

@@ -1,4 +1,9 @@
 -- Main figures of evaluations with their 95 % intervals, the latest run first.
+-- mode: How it was searched: the mode that `auto` chose.
+-- question_count: Questions that were asked.
+-- level: `document`, `page`, `passage`, `answer`, or a judge as `grading`.
+-- judged_count: Questions that the mean rests on.
+-- run_id: Identifies the run: when it ended, UTC, and a random part.
 SELECT
     r.evaluated_at,
     r.version,

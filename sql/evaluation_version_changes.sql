@@ -1,4 +1,11 @@
 -- Questions whose value differs between two runs of one question set in one mode, one run after the other.
+-- mode: How it was searched: the mode that `auto` chose.
+-- version_before: Version that the run before asked.
+-- level: `document`, `page`, `passage`, `answer`, a judge as `grading`, or `cost` (time, tokens, dollars).
+-- value_before: Value of the measure in the run before.
+-- value: Value of the measure.
+-- run_id: Identifies the run.
+-- run_id_before: Identifies the run before.
 WITH ordered AS (
     SELECT run_id, system, question_set, mode, version, evaluated_at,
         lag(run_id) OVER w AS run_id_before, lag(system) OVER w AS system_before, lag(version) OVER w AS version_before

@@ -1,4 +1,8 @@
 -- Failures counted by cause and format, with an example.
+-- document_count: Documents with such a failure.
+-- failure_count: Failures.
+-- example_document_id: One of the documents.
+-- example_message: What a failure of that document says.
 SELECT
     f.cause,
     d.format,

@@ -1,4 +1,12 @@
 -- Size of the knowledge base: one row for each source and one for all of them.
+-- source_name: Name of the source; `(all)` in the row for all of them.
+-- document_count: Documents.
+-- failed_count: Documents of which nothing was read.
+-- chunk_count: Passages.
+-- length_tokens: Tokens of the passages.
+-- length_chars: Characters of text in all pages.
+-- size_bytes: Size of the files in bytes.
+-- last_modified_at: Last change of any of the files, UTC.
 SELECT
     coalesce(d.source_name, '(all)') AS source_name,
     count(*) AS document_count,

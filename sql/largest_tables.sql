@@ -1,4 +1,9 @@
 -- The largest tables found inside documents, with their place and column names.
+-- document_id: Source name and path below the source's root: POSIX separators, NFC.
+-- page_number: Position of the page, sheet or slide in its file, from 1.
+-- row_count: Rows below the header.
+-- column_count: Columns.
+-- header_cells: Texts of the header, with commas between.
 SELECT
     b.document_id,
     b.page_number,

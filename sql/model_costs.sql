@@ -1,4 +1,13 @@
 -- What calls of language models cost, by run and step.
+-- run_id: Dagster run that asked; null outside a run.
+-- first_call: When the first answer came, UTC.
+-- last_call: When the last answer came, UTC.
+-- calls: Calls that were made, without stored answers.
+-- stored_answers: Answers that were stored, and cost nothing.
+-- not_completed: Answers that were of no use, and failures.
+-- tokens_read: Tokens that the model read, those in its cache as well.
+-- tokens_written: Tokens that it wrote.
+-- cost_usd: Price in US dollars, of all calls together.
 SELECT
     run_id,
     min(called_at) AS first_call,

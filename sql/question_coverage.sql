@@ -1,4 +1,12 @@
 -- Pages and passages that no searched question rests on: one row for each page with text, the least covered first.
+-- document_id: Source name and path below the source's root: POSIX separators, NFC.
+-- title: Title of the document.
+-- page_number: Position of the page, sheet or slide in its file, from 1.
+-- length_chars: Characters of the page.
+-- question_count: Searched questions that rest on the page.
+-- chunk_count: Passages of the page.
+-- uncovered_chunk_count: Passages that no searched question rests on.
+-- uncovered_chunk_ids: These passages.
 SELECT
     p.page_id,
     p.document_id,

@@ -1,5 +1,13 @@
 -- Questions counted by facet value: documents, questions, those that are searched, their grades, and documents without
 -- any that is searched.
+-- facet: Facet of the taxonomy, as in `document_type`.
+-- value: Value of the facet, as in `api_specification`.
+-- document_count: Documents that have the value.
+-- question_count: Questions on these documents.
+-- indexed_count: Those that are searched.
+-- questions_per_document: Questions for each document, on average.
+-- mean_grade: Mean grade of the questions; null where none has one.
+-- documents_without_questions: Documents without a question that is searched.
 SELECT
     f.facet,
     f.value,

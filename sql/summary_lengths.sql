@@ -1,4 +1,12 @@
 -- Lengths of the file and page summaries in characters, by kind, method and language.
+-- kind: `file` or `page`: what is summarised.
+-- method: What wrote the summaries: `extractive` or the name of the language model.
+-- language: Their language, ISO 639-1 (`ja`, `en`).
+-- summary_count: Summaries.
+-- shortest_chars: Characters of the shortest.
+-- mean_chars: Characters, on average.
+-- median_chars: Characters of the median.
+-- longest_chars: Characters of the longest.
 SELECT
     kind,
     method,

@@ -1,4 +1,13 @@
 -- Each cell with text below the header of a table, with the name of its column and its place.
+-- document_id: Source name and path below the source's root: POSIX separators, NFC.
+-- page_number: Position of the page, sheet or slide in its file, from 1.
+-- block_id: The table: `page_id.block_index` with the prefix `b`, as in `specs/a.xlsx#1.b0`.
+-- row_number: Row within the table, from 1, its header rows counted; on a sheet it is no row of the sheet, see `sheet_row`.
+-- sheet_row: Row of the sheet on which the row of the table begins; null outside spreadsheets.
+-- column_number: Column within the table, from 1; merged columns of a sheet may be one.
+-- column_name: Texts of the header above the cell, with ` > ` between rows; empty where it has none, as in title blocks.
+-- value: Text of the cell, as displayed.
+-- row_cell_range: Cells of the sheet that the whole row covers, as in `A5:M5`; null outside spreadsheets.
 WITH tables AS (
     SELECT
         *,
@@ -27,6 +36,7 @@ SELECT
     c.block_id,
     c.section,
     c.row_number,
+    try_cast(regexp_extract(c.rows[c.row_number].cell_range, '[0-9]+') AS INTEGER) AS sheet_row,
     c.column_number,
     array_to_string(
         list_filter(c.headers[c.column_number], lambda name, place: place = 1 OR name <> c.headers[c.column_number][place - 1]),

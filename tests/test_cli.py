@@ -91,6 +91,32 @@ def test_another_mode_may_follow_a_rewritten_query(knowledge_base: tuple[Path, P
     assert run(knowledge_base, "search", "x", "--mode", "hybrid+fulltext").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--level", "1"), "--level goes with --mode graph_global, not with auto"),
+        (
+            ("--level", "1", "--mode", "rewrite+hybrid"),
+            "--level goes with --mode graph_global, not with rewrite+hybrid",
+        ),
+        (("--fixed-level", "--mode", "two_step"), "--dynamic-level goes with --mode graph_global, not with two_step"),
+        (("--summaries", "file"), "--summaries goes with --mode two_step, not with auto"),
+    ],
+)
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_options_that_a_mode_would_leave_out_are_refused(
+    knowledge_base: tuple[Path, Path], command: str, options: tuple[str, ...], told: str
+) -> None:
+    refused = run(knowledge_base, command, "トークン", *options)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert told in refused.stderr
+
+
+def test_options_of_one_of_several_modes_are_taken(knowledge_base: tuple[Path, Path]) -> None:
+    for mode in ("two_step", "hyde+two_step", "fulltext,two_step"):
+        assert run(knowledge_base, "search", "トークン", "--summaries", "file", "--mode", mode).exit_code == 0
+
+
 def test_modes_are_fused_and_questions_choose_their_mode(knowledge_base: tuple[Path, Path]) -> None:
     query = ("トークンの有効期限を教えてください", "--json", "-k", "1")
     found = json.loads(run(knowledge_base, "search", *query, "--mode", "fulltext,two_step").stdout)
@@ -265,6 +291,10 @@ def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple
         (["--home", str(knowledge_base[0]), "index", ""], "source '': empty"),
         (["--home", str(knowledge_base[0]), "sql", " -- nothing"], "QUERY: no statement of SQL"),
         (["--home", str(knowledge_base[0]), "sql", "SELECT 1 FROM\nnowhere"], "does not exist! Did you mean"),
+        *(
+            (["--home", str(knowledge_base[0]), "sql", query], "; SQL only reads the tables and views")
+            for query in ("INSERT INTO documents VALUES (1)", "DELETE FROM pages", "DROP TABLE pages")
+        ),
         (["--home", str(knowledge_base[0]), "sql", "SELECT 1 FROM\nnowhere"], "(LINE 2: nowhere)"),
         (["--home", str(knowledge_base[0]), "index", "--forget", "nobody"], "no registered source"),
         (["--home", str(knowledge_base[0]), "index", "--force", "nothing/*"], "no stored document matches"),

@@ -80,6 +80,10 @@ class _Work:
         """Share that is done; 0 where nobody knows."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
+    def is_late(self, now: float) -> bool:
+        """Whether all was to be done by now, as it went until the last count: nobody knows what is left."""
+        return now - self.counted > (self.total - self.done) / max(self.rate(self.counted), 1e-9)
+
     def tells_time(self) -> bool:
         """Whether what is done tells how long the rest takes."""
         return self.total > 0 and self.done > self.first
@@ -92,7 +96,7 @@ class _Work:
             rate = self.rate(now)
             if rate:
                 parts.append(f"{_number(rate)}/s")
-            if rate and self.done < self.total:
+            if rate and self.done < self.total and not self.is_late(now):
                 left = (self.total - self.done) / rate - (now - self.told_at(now))
                 parts.append(f"about {_clock(max(0.0, left))} left")
         return ", ".join([*parts, _clock(now - self.begun)])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_assets.query import Answer, AnswerEvent, Turn
+    from rag_assets.query.ask.report_levels import LevelChoice
     from rag_assets.query.results import SearchResult
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -70,9 +71,7 @@ _OPTIONS = (  # that `search` and `ask` share
     click.option(
         "--summaries",
         type=click.Choice(["page", "file"]),
-        default="page",
-        show_default=True,
-        help="First step of two_step.",
+        help="First step of two_step [page].",
     ),
     click.option(
         "--level", type=click.IntRange(0), help="Reports that graph_global reads [setting search.global_level]."
@@ -107,6 +106,23 @@ def _chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
     return f"{base_mode}+{retriever}"
 
 
+def _levels(
+    mode: str, level: int | None, summaries: str | None, default: "LevelChoice", *, dynamic: bool | None
+) -> "LevelChoice":
+    """The community reports that options name, or else the settings.
+
+    Raises:
+        UsageError: One of these options means nothing in the mode.
+    """
+    from rag_assets.serve.requests import check_options, levels_of
+
+    try:
+        check_options(mode, level, dynamic, summaries, is_typed=True)
+    except QueryError as error:
+        raise click.UsageError(str(error)) from error
+    return levels_of(level, dynamic, default)
+
+
 @click.command()
 @click.argument("text", required=False)
 @_search_options
@@ -122,7 +138,7 @@ def search(
     retriever: str | None,
     k: int | None,
     filters: tuple[str, ...],
-    summaries: str,
+    summaries: str | None,
     level: int | None,
     granularity: str,
     queries: NamedText | None,
@@ -141,13 +157,12 @@ def search(
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
-    from rag_assets.serve.requests import levels_of
 
     home = open_home(context)
     defaults = home.options.search_defaults
     search_mode, count = _chosen_mode(mode, retriever, defaults.mode), k or defaults.k
     conditions = parse_filters(filters)
-    levels = levels_of(level, dynamic, defaults.levels)
+    levels = _levels(search_mode, level, summaries, defaults.levels, dynamic=dynamic)
     base = knowledge_base(home)
     if queries is not None:
         results = base.search_all(
@@ -156,7 +171,7 @@ def search(
             count,
             conditions,
             granularity=granularity,
-            summaries=summaries,
+            summaries=summaries or "page",
             levels=levels,
         )
         for line in run_lines(results):
@@ -166,7 +181,13 @@ def search(
                 run_file.write(f"{line}\n")
         return
     result = base.search(
-        text or "", search_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
+        text or "",
+        search_mode,
+        count,
+        conditions,
+        granularity=granularity,
+        summaries=summaries or "page",
+        levels=levels,
     )
     if as_json:
         print_json(to_json(result))
@@ -213,7 +234,7 @@ def ask(
     retriever: str | None,
     k: int | None,
     filters: tuple[str, ...],
-    summaries: str,
+    summaries: str | None,
     level: int | None,
     history: NamedText | None,
     *,
@@ -227,20 +248,21 @@ def ask(
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
-    from rag_assets.serve.requests import levels_of
 
     home = open_home(context)
     defaults = home.options.search_defaults
     conditions = parse_filters(filters)
     turns = _turns(history) if history is not None else []
+    ask_mode = _chosen_mode(mode, retriever, defaults.ask_mode)
+    levels = _levels(ask_mode, level, summaries, defaults.levels, dynamic=dynamic)
     events = knowledge_base(home).ask_stream(
         text,
-        _chosen_mode(mode, retriever, defaults.ask_mode),
+        ask_mode,
         k or defaults.k,
         conditions,
         history=turns,
-        summaries=summaries,
-        levels=levels_of(level, dynamic, defaults.levels),
+        summaries=summaries or "page",
+        levels=levels,
     )
     answer = _followed(events, is_shown=not as_json)
     if as_json:
@@ -326,13 +348,13 @@ def sql(
     import duckdb
 
     from rag_assets.pipeline.opening import readable_snapshot
-    from rag_assets.serve.sql.database import duckdb_message, open_database
+    from rag_assets.serve.sql.database import duckdb_message, open_database, writes
     from rag_assets.serve.sql.worker import as_json as json_value
 
     home = open_home(context, existing=True)
+    text = query_file.text if query_file else query or ""
     with open_database(home.lake, readable_snapshot(home)) as connection:
         try:
-            text = query_file.text if query_file else query or ""
             if not (count := len(duckdb.extract_statements(text))):
                 raise QueryError(f"{query_file.name if query_file else 'QUERY'}: no statement of SQL")
             if count > 1:
@@ -343,7 +365,7 @@ def sql(
                 columns = [column[0] for column in cursor.description or []] if cursor else []
                 rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:
-            complain(duckdb_message(error))
+            complain(duckdb_message(error) + ("; SQL only reads the tables and views" if writes(text) else ""))
             context.exit(1)
     if as_json:
         for row in rows:

@@ -182,7 +182,27 @@ GRAPH_MODES = tuple(mode.name for mode in SEARCH_MODES if mode.reads == "graph")
 BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
 BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}
 
+_MODES_OF_OPTIONS = {  # options that other modes would leave out without a word
+    "level": (GRAPH_GLOBAL_MODE,),
+    "dynamic_level": (GRAPH_GLOBAL_MODE,),
+    "summaries": (TWO_STEP_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE),
+}
+
 RRF_K = 60.0  # of reciprocal rank fusion, as in its paper (`rag_assets.query.search.fusion`): levels the first ranks
+
+
+def retriever_of(mode: str) -> str:
+    """The mode that finds passages in a mode; several with commas between them where they are fused."""
+    first, _, second = mode.partition("+")
+    return second or {**PREPARING_MODES, **BASELINE_PREPARING}.get(first, first)
+
+
+def modes_lacking(option: str, mode: str) -> str | None:
+    """The modes that an option is for, in words, where a mode is none of them; else None."""
+    modes = _MODES_OF_OPTIONS[option]
+    if {*modes} & {*retriever_of(mode).split(",")}:
+        return None
+    return " or ".join(name for name in modes if name in MODES)
 
 
 def check_mode(mode: str) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, check_mode
+from rag_assets.contracts.modes import AUTO_MODE, GRAPH_GLOBAL_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, check_mode
 from rag_assets.contracts.ports import AnswerScorer, Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
@@ -448,7 +448,17 @@ class KnowledgeBase:
             raise QueryError(f"unknown summaries {parameters.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
+        self._check_level(parameters)
         check_filters(parameters.filters, self._indexes.chunks.known, self._knowledge.values)
+
+    def _check_level(self, parameters: SearchParameters) -> None:
+        """Refuse a level that is asked for and finer than all reports; that of the settings may be."""
+        level = parameters.levels.level
+        if GRAPH_GLOBAL_MODE not in parameters.retriever.split(",") or level == self._options.defaults.levels.level:
+            return
+        levels = [community.level for community in self._indexes.report_tree.get()]
+        if levels and level > max(levels):
+            raise QueryError(f"level is {level}, expected 0 to {max(levels)}: there are no finer community reports")
 
     def _result(
         self,

@@ -24,7 +24,7 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, Table
 from rag_assets.store.files import NO_LINKS, remove, remove_leftovers, sync_folder, write_atomically, written_aside
 from rag_assets.store.lake import Lake, Versions
-from rag_assets.store.queries import purpose_of, read_queries, sql_literal, strip_comments
+from rag_assets.store.queries import describe_column, purpose_of, read_queries, sql_literal, strip_comments
 
 CURRENT = "current"
 DATABASE = "rag_assets.duckdb"
@@ -183,6 +183,9 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
                 connection.execute(
                     f"CREATE VIEW {name} AS {strip_comments(query)}; COMMENT ON VIEW {name} IS {purpose}"
                 )
+                for column, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
+                    comment = sql_literal(describe_column(query, column))
+                    connection.execute(f'COMMENT ON COLUMN {name}."{column}" IS {comment}')
             connection.execute(
                 f"CREATE VIEW snapshot AS SELECT {number} AS number, "
                 f"TIMESTAMPTZ {sql_literal(published_at)} AS published_at;"

@@ -355,6 +355,34 @@ def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("width", [1300, 390])
+def test_codes_and_row_numbers_in_wide_tables_stand_on_one_line(visitor: Visitor, width: int) -> None:
+    def widened(route: "Route") -> None:
+        told = route.fetch().json()
+        for block in told["blocks"]:
+            for row in block["rows"]:
+                row["cells"] = [{**cell, "text": "E0004-" + cell["text"]} for cell in row["cells"] * 8]
+        route.fulfill(json=told)
+
+    visitor.page.set_viewport_size({"width": width, "height": 800})
+    visitor.page.route("**/api/v1/pages/**", widened)
+    page = visitor.open("/pages/specs/specs/token.xlsx?page=1")
+    page.get_by_text("E0004-備考").first.wait_for()
+    broken = """[...document.querySelectorAll(".cells .row-number, .cells .text")].filter((cell) => {
+      const end = cell.textContent.startsWith("E0004-") ? 6 : cell.textContent.length;
+      const at = document.createRange();
+      at.setStart(cell.firstChild, 0);
+      at.setEnd(cell.firstChild, end);
+      return new Set([...at.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+    }).map((cell) => cell.textContent)"""
+    assert page.evaluate(broken) == []
+    scrolls = (
+        "document.querySelector('.scroll:has(.cells)').scrollWidth > document.querySelector('.scroll').clientWidth"
+    )
+    assert page.evaluate(scrolls)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_community_is_explored_by_graph_and_by_list(visitor: Visitor) -> None:
     page = visitor.open("/communities")
     page.get_by_label("Level").wait_for()
@@ -520,6 +548,37 @@ def test_the_page_never_parses_markup_and_has_a_text_for_every_name() -> None:
     frame = (WEB / "index.html").read_text("utf-8")
     assert set(re.findall(r'data-(?:text|label)="(\w+)"', frame)) <= texts
     assert not re.search(r"<script(?! type=\"module\" src=\"/)|<style|style=|https?://", frame)
+
+
+def test_steps_of_searches_and_answers_have_a_japanese_name() -> None:
+    sources = [path.read_text("utf-8") for path in (PROJECT / "rag_assets" / "query").rglob("*.py")]
+    operations = {name for source in sources for name in re.findall(r'trace\.add\(\s*"(\w+)"', source)}
+    assert len(operations) > 20
+    texts = (WEB / "i18n.js").read_text("utf-8")
+    assert {name for name in operations if f'"operation.{name}": [' not in texts} == set()
+
+
+def test_what_the_server_says_is_japanese_for_who_reads_that(browser: "Browser", server: RunningServer) -> None:
+    visitor = Visitor(browser, server.url, locale="ja-JP").with_token()
+    page = visitor.open("/evaluation")
+    page.get_by_role("row").filter(has_text="vector").get_by_role("link").click()
+    page.get_by_role("heading", level=2, name="失敗の内訳").wait_for()
+    shown = page.get_by_role("main").inner_text()
+    for words in ("正答", "誤答", "言語モデルなし", "10,000 字未満", "2 問中 1 問は選択に使用されています"):
+        assert words in shown
+    assert not re.search(r"\b(correct|wrong|refused|invented|none|extractive|characters)\b", shown)
+    visitor.open("/documents/specs/notes/hostile.md")
+    assert re.search(r"\d バイト", page.get_by_role("main").inner_text())
+    visitor.open("/")
+    visitor.page.get_by_label("質問文").fill("トークンの有効期限は？")
+    page.keyboard.press("Enter")
+    page.locator(".answer[aria-busy=false]").wait_for()
+    page.get_by_text("処理の内訳").click()
+    assert page.get_by_role("rowheader", name="意味検索").first.is_visible()
+    assert visitor.errors == []
+    visitor.open("/documents/none.md")
+    page.get_by_text("この文書はありません。").wait_for()
+    visitor.context.close()
 
 
 def test_japanese_is_spoken_to_who_prefers_it_and_can_be_chosen(browser: "Browser", server: RunningServer) -> None:

@@ -161,6 +161,22 @@ def test_what_is_left_falls_between_two_counts_and_grows_only_where_the_next_is_
     assert told == [["0:40", "0:31"], ["0:35", "0:26"], ["0:30", "0:21"], ["0:50", "0:27"], ["1:10", "0:34"]]
 
 
+def test_nothing_is_said_of_what_is_left_once_all_was_to_be_done(clock: Clock) -> None:
+    display = ProgressDisplay(lambda _line: None, announce=False)
+    report = display.phase("embed chunks")
+    report(0, 100)
+    for done in range(1, 96):
+        clock.now += 0.5
+        report(done, 100)
+    told = []
+    for _ in range(4):
+        told.append(display.describe(clock.now)[0][0].partition("about ")[2].partition(" left")[0])
+        clock.now += 2
+    assert told == ["0:02", "0:02", "", ""]
+    report(96, 100)
+    assert "left" in display.describe(clock.now)[0][0]
+
+
 def test_what_was_done_before_does_not_count_for_the_rate(clock: Clock) -> None:
     display = ProgressDisplay(lambda _line: None, announce=False)
     report = display.phase("embed chunks")

@@ -23,6 +23,12 @@ EVIDENCE = "See https://docs.example/a?b=1, and https://docs.example/wiki_(x)."
         ("売上は10です[1](https://evil.example/データ)", "売上は10です[1] ((link removed)データ)"),
         ("<img src=x onerror=alert(1)><https://evil.example/>", "‹img src=x onerror=alert(1)><(link removed)>"),
         ("</p><!-- x --><?php", "‹/p>‹!-- x -->‹?php"),
+        ("<SCRIPT>x</Script><script/x><svg><title>", "‹SCRIPT>x‹/Script>‹script/x>‹svg>‹title>"),
+        ("<pom onload=x><pom\nstyle=x><pom/onload=x>", "‹pom onload=x>‹pom\nstyle=x>‹pom/onload=x>"),
+        ("<my-widget><xs:element><a@b.example><pom", "‹my-widget>‹xs:element>‹a@b.example>‹pom"),
+        ("<ſcript><scr<script>ipt>", "<ſcript>‹scr‹script>ipt>"),
+        ("<dependencyManagement><groupId>x</groupId>", "<dependencyManagement><groupId>x</groupId>"),
+        ("List<String> and <T_1>", "List<String> and <T_1>"),
         ("See https://docs.example/a?b=1.", "See https://docs.example/a?b=1."),
         ("https://docs.example/a?b=1を参照", "https://docs.example/a?b=1 を参照"),
         ("https://docs.example/a?b=1SECRET", "(link removed)"),
@@ -42,7 +48,7 @@ def test_nothing_is_a_link(text: str, expected: str) -> None:
 def test_what_is_told_while_it_is_written_is_told_at_the_end() -> None:
     generator = random.Random(1)
     parts = [*"[]()!<a\n:", "b ", " ", "https://evil/x", "https://docs.example/a?b=1", "日本", "。", "[1]"]
-    parts += ["![i](https://e/1)", "www.", "img", "//"]
+    parts += ["![i](https://e/1)", "www.", "img", "//", "<pom>", "</pom>"]
     for _ in range(300):
         text = "".join(generator.choice(parts) for _ in range(generator.randint(1, 14)))
         whole = without_markup(text, EVIDENCE)

@@ -171,8 +171,8 @@ def test_a_report_that_is_read_alone_leads_to_passages_however_low_it_ranks(grap
     [
         ("Silent Harbor", LevelChoice(0, dynamic=False), ["report c0"]),
         ("Silent Harbor", LevelChoice(1, dynamic=False), ["report c1"]),
-        ("Silent Harbor", LevelChoice(3, dynamic=True), ["report c1"]),
-        ("Films and cities", LevelChoice(3, dynamic=True), ["report c0"]),
+        ("Silent Harbor", LevelChoice(1, dynamic=True), ["report c1"]),
+        ("Films and cities", LevelChoice(1, dynamic=True), ["report c0"]),
     ],
 )
 def test_the_level_is_chosen(graph: KnowledgeBase, query: str, levels: LevelChoice, expected: list[str]) -> None:
@@ -197,3 +197,9 @@ def test_a_question_is_answered_from_the_reports_of_a_level(
     assert answer.text == "final"
     (step,) = (step for step in answer.trace.steps if step.operation == "answer")
     assert step.texts[0] == "reports 1"
+
+
+def test_a_level_finer_than_all_reports_is_refused_unless_the_settings_name_it(graph: KnowledgeBase) -> None:
+    with pytest.raises(QueryError, match="level is 99, expected 0 to 1: there are no finer community reports"):
+        graph.search("Films", "graph_global", 5, levels=LevelChoice(99, dynamic=False))
+    assert graph.search("Films", "fulltext", 5, levels=LevelChoice(99, dynamic=False))

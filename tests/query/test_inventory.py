@@ -104,8 +104,26 @@ def test_what_is_asked_of_the_files_is_told_from_their_table(
     assert -1 not in places, answer.text
     assert places == sorted(places)
     assert answer.answered
-    cited = [each for each in answer.sentences if "broken.pdf" not in each.text]  # of which there is no passage
+    nothing = ("broken.pdf", "PDFs: 1 (of 3 files). Not readable: 1", "PDF: 0 件", "PDF: 1 件")
+    cited = [each for each in answer.sentences if not any(words in each.text for words in nothing)]
     assert all(each.citations and all(citation.supported for citation in each.citations) for each in cited)
+
+
+@pytest.mark.parametrize(
+    ("question", "cited"),
+    [
+        ("CSVは何件ありますか", [{"files/data/prices.csv", "files/data/stock.csv"}]),
+        ("CSVは何件で、マークダウンのファイルは何件ですか", [{"csv"}, {"md"}]),
+        ("PowerPointのファイルは何件ありますか", [set()]),
+        ("How many PDFs are in the folder data?", [set()]),
+    ],
+)
+def test_a_count_cites_what_is_counted(base: KnowledgeBase, question: str, cited: list[set[str]]) -> None:
+    answer = base.ask(question)
+    documents = {source.number: source.document_id for source in answer.sources}
+    for sentence, expected in zip(answer.sentences, cited, strict=False):
+        found = {documents[citation.number] for citation in sentence.citations}
+        assert found == expected or {document.rpartition(".")[2] for document in found} == expected, sentence.text
 
 
 def test_filters_hold_for_what_is_counted(base: KnowledgeBase) -> None:

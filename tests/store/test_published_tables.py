@@ -75,6 +75,11 @@ def test_views_and_columns_say_what_they_hold(sample_home: Path) -> None:
     )
     described = {field.name: TABLES["chunks"].describe(field.name) for field in TABLES["chunks"].fields}
     assert {name: comment for name, comment in columns} == described  # noqa: C416 - rows have no static length
+    [(comment,)] = asked(
+        place(Home(load_settings(home=sample_home))),
+        "SELECT comment FROM duckdb_columns() WHERE table_name = 'table_cells' AND column_name = 'value'",
+    )
+    assert comment == "Text of the cell, as displayed."
 
 
 def test_a_version_takes_no_space_of_its_own(sample_home: Path) -> None:

@@ -1,5 +1,6 @@
 """Every file of sql/ runs, on a knowledge base and on an empty one, and says what it does."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,9 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.serve.sql.database import open_database
+from rag_assets.serve.sql.database import open_database, view_columns
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import read_queries
+from rag_assets.store.queries import describe_column, purpose_of, read_queries
 
 VIEWS = read_queries()
 # on a sample without failures, language model, entity graph and evaluations
@@ -49,6 +50,15 @@ def test_every_file_starts_with_what_it_does() -> None:
     assert len(VIEWS) >= 5
     for name, query in VIEWS.items():
         assert query.startswith("-- "), name
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_says_what_its_columns_hold(name: str) -> None:
+    described = {column: describe_column(VIEWS[name], column) for column, _ in view_columns()[name]}
+    assert all(described.values()), described
+    head = VIEWS[name].partition("\nSELECT")[0].partition("\nWITH")[0]
+    assert set(re.findall(r"^-- (\w+): ", head, re.MULTILINE)) <= set(described), "comments on columns it has not"
+    assert purpose_of(VIEWS[name]).endswith(".")
 
 
 def test_document_status_has_a_row_for_each_document(database: duckdb.DuckDBPyConnection) -> None:
@@ -92,6 +102,12 @@ def test_cells_of_tables_stand_with_the_name_of_their_column(database: duckdb.Du
         body[int(str(found[0]["row_number"])) - 1]["cells"][int(str(found[0]["column_number"])) - 1]
         == found[0]["value"]
     )
+
+
+def test_rows_of_tables_stand_on_rows_of_their_sheet(database: duckdb.DuckDBPyConnection) -> None:
+    found = rows(database, "SELECT DISTINCT row_cell_range, sheet_row FROM table_cells")
+    assert any(row["row_cell_range"] == "C8:AJ8" and row["sheet_row"] == 8 for row in found)
+    assert all((row["sheet_row"] is None) == (row["row_cell_range"] is None) for row in found)
 
 
 def test_failures_are_counted_by_cause(database: duckdb.DuckDBPyConnection) -> None:

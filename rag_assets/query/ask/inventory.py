@@ -233,12 +233,12 @@ class _Chosen:
 
     Attributes:
         rows: The files.
-        nouns: What the question calls them, each with how many files it means; empty for all files.
+        nouns: What the question calls them, each with the files it means; empty for all files.
         is_of_kind: Whether a kind is named, which only names of files tell.
     """
 
     rows: Sequence[_Row]
-    nouns: Mapping[str, int]
+    nouns: Mapping[str, Sequence[_Row]]
     is_of_kind: bool
 
 
@@ -272,10 +272,10 @@ def _choice(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Cho
         {row["document_id"] for group in part.values() for row in group} for part in (of_kind, of_format) if part
     ]
     chosen_rows = [row for row in rows if row["document_id"] in set.intersection(*id_sets)]
-    nouns = {" ".join([*of_format, *of_kind]): len(chosen_rows)}
+    nouns: dict[str, Sequence[_Row]] = {" ".join([*of_format, *of_kind]): chosen_rows}
     if not of_kind or not of_format:
         pairs = sorted((of_kind | of_format).items(), key=lambda pair: question.find(pair[0]))
-        nouns = {noun: len(group) for noun, group in pairs}
+        nouns = dict(pairs)
     return _Chosen(chosen_rows, nouns, is_of_kind=bool(of_kind))
 
 
@@ -345,14 +345,22 @@ def inventory(
     heads, items = _heads_and_items(asked, plain_name(folder), choice, len(below), language)
     if asked.kind in _BY_DATE and not items:
         return None
-    examples = [row["document_id"] for row in (*rows, *below) if row["status"] == "parsed"][:CITED]
+    if not _examples(below):
+        return None
+    examples = _examples(rows)
     cited_documents = {document for _, document in items[:_LISTED] if document}
+    cited_documents.update(*(documents for _, documents in heads))
     writer = FactWriter(passages_of({*cited_documents, *examples}, ()), _CHARS)
-    for head in heads:
-        if not writer.tell(head, examples):
-            return None
+    for head, documents in heads:
+        if not writer.tell(head, documents):
+            writer.state(head)
     _tell_items(writer, items, language, examples)
     return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+
+
+def _examples(rows: Sequence[_Row]) -> list[str]:
+    """Documents that show that there are such files."""
+    return [row["document_id"] for row in rows if row["status"] == "parsed"][:CITED]
 
 
 def _no_folder(
@@ -487,8 +495,8 @@ def _is_kind(folder: str) -> bool:
 
 def _heads_and_items(
     question: InventoryAsked, folder: str, choice: _Chosen, count: int, language: str
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """What is said first, and what after it, each with a document that shows it.
+) -> tuple[list[tuple[str, list[str]]], list[tuple[str, str]]]:
+    """What is said first, each with documents that show it, and what after it, each with one.
 
     Args:
         question: The question.
@@ -511,18 +519,22 @@ def _heads_and_items(
             )
             for name, documents in folders
         ]
-        return [_text("folder_count", language).format(scope=scope, count=len(folders))], items
+        return [(_text("folder_count", language).format(scope=scope, count=len(folders)), _examples(rows))], items
     noun = " ".join(choice.nouns) or _text("files", language)
     if question.kind in _BY_DATE:
         head = scope + _text(question.kind, language).format(noun=noun, count=len(rows))
-        return [head], _by_date(rows, language, newest=question.kind is _Kind.NEWEST)[:most]
+        return [(head, _examples(rows))], _by_date(rows, language, newest=question.kind is _Kind.NEWEST)[:most]
     template, of_all = _text("count", language), _text("of_all", language).format(count=count)
     heads = [
-        template.format(scope=scope, noun=noun, count=noun_count) + (of_all if noun_count < count else "")
-        for noun, noun_count in (choice.nouns or {noun: len(rows)}).items()
+        (
+            template.format(scope=scope, noun=noun, count=len(group)) + (of_all if len(group) < count else ""),
+            _examples(group),
+        )
+        for noun, group in (choice.nouns or {noun: rows}).items()
     ]
     if unread := sum(row["status"] == "failed" for row in rows):
-        heads[-1] += _text("unread", language).format(count=unread)
+        text, documents = heads[-1]
+        heads[-1] = text + _text("unread", language).format(count=unread), documents
     if question.kind is _Kind.LIST:
         return heads, [(_file(row, language), row["document_id"]) for row in rows][:most]
     formats = Counter(row["format"] for row in rows).most_common()

@@ -20,7 +20,20 @@ _ADDRESS = re.compile(
 _IMAGE_OR_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]+\])")
 _LINKS_NESTED = 8  # within each other that become their text: more are no text of a person's, and each costs a pass
 _MARK = re.compile(r"\d+(?:\s*[,、，]\s*\d+)*")
-_TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])(?:(?=/?([a-zA-Z][a-zA-Z0-9_.]*+)>))?")
+# Elements of HTML, those of old as well. A tag of any other name without attributes, as in XML or `List<String>`, does
+# nothing in a browser; one with attributes may, and a hyphen makes it an element that a page may have defined.
+_ELEMENT_NAMES = """
+    a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body br
+    button canvas caption center cite code col colgroup command content data datalist dd del details dfn dialog dir div
+    dl dt element em embed fencedframe fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 h5 h6 head
+    header hgroup hr html i iframe image img input ins isindex kbd keygen label layer legend li link listing main map
+    mark marquee math menu menuitem meta meter multicol nav nextid nobr noembed noframes noscript object ol optgroup
+    option output p param picture plaintext portal pre progress q rb rp rt rtc ruby s samp script search section select
+    selectedcontent shadow slot small source spacer span strike strong style sub summary sup svg table tbody td template
+    textarea tfoot th thead time title tr track tt u ul var video wbr xml xmp
+"""
+_ELEMENTS = frozenset(_ELEMENT_NAMES.split())
 _LINK_JOINT = re.compile(r"\](?=[(\[:])")
 _WORD_CHARACTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 
@@ -34,7 +47,7 @@ def without_markup(text: str, evidence: str) -> str:
     while text != before and passes < _LINKS_NESTED:  # images stand in links
         before, text, passes = text, _IMAGE_OR_LINK.sub(_text_of, text), passes + 1
     text = _ADDRESS.sub(lambda match: _address(match, evidence), text)
-    return _LINK_JOINT.sub("] ", _TAG.sub("‹", text))
+    return _LINK_JOINT.sub("] ", _TAG.sub(_tag, text))
 
 
 def stable_beginning(text: str) -> str:
@@ -70,6 +83,10 @@ def _text_of(match: re.Match[str]) -> str:
     if _MARK.fullmatch(text):  # the number of a source is no link
         return match[0]
     return "" if image else text
+
+
+def _tag(match: re.Match[str]) -> str:
+    return "‹" if match[1] is None or match[1].lower() in _ELEMENTS else match[0]
 
 
 def _address(match: re.Match[str], evidence: str) -> str:

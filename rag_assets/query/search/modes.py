@@ -24,6 +24,7 @@ from rag_assets.contracts.modes import (
     TWO_STEP_MODE,
     VECTOR_MODE,
     WEIGHTED_MODE,
+    retriever_of,
 )
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
 from rag_assets.query.ask.graph_global import GlobalSearch
@@ -81,8 +82,7 @@ class SearchParameters:
     @property
     def retriever(self) -> str:
         """The mode that finds passages; several with commas between them where they are fused."""
-        first, _, second = self.mode.partition("+")
-        return second or _PREPARING.get(first, first)
+        return retriever_of(self.mode)
 
 
 @dataclass(frozen=True)

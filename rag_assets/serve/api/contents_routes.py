@@ -32,6 +32,7 @@ from rag_assets.serve.problems import Problem
 from rag_assets.serve.requests import SqlRequest
 from rag_assets.serve.service import Service
 from rag_assets.serve.sql.reader import SqlResult, SqlTable, sql_tables
+from rag_assets.text.cells import parse_area
 
 _MAX_INTEGER = (1 << 31) - 1
 Text = Annotated[str, Query(max_length=1000)]
@@ -120,6 +121,8 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         row_limit: Annotated[int, Query(ge=0, le=100_000, description="Rows of tables, at most.")] = ROW_LIMIT,
         focus: Annotated[str | None, Query(max_length=100, description="Cells to include.")] = None,
     ) -> Response:
+        if focus and parse_area(focus) is None:
+            raise Problem(422, f"query.focus: expected cells as in B4:F20, found {focus!r}")
         return await read(
             service,
             PageContents,

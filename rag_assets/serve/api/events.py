@@ -19,7 +19,7 @@ from rag_assets.query.filters import parse_filters
 from rag_assets.query.published import OpenVersion
 from rag_assets.serve.api.routing import LOOK_SECONDS, json_bytes, version_header
 from rag_assets.serve.problems import Problem
-from rag_assets.serve.requests import AskRequest, levels_of, turns_of
+from rag_assets.serve.requests import AskRequest, check_options, levels_of, turns_of
 from rag_assets.serve.service import Service
 
 _log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ def events_of(
         RagAssetsError: The question cannot be answered, or was given up.
     """
     defaults = service.options.defaults
+    check_options(mode, asked.level, asked.dynamic_level, asked.summaries)
     with service.timed(mode, "ask"):
         stream = version.base.ask_stream(
             asked.question,
@@ -42,7 +43,7 @@ def events_of(
             asked.k or defaults.k,
             parse_filters(asked.filters),
             history=turns_of(asked.history),
-            summaries=asked.summaries,
+            summaries=asked.summaries or "page",
             levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
             cancellation=cancellation,
         )

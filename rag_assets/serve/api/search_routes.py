@@ -22,6 +22,7 @@ from rag_assets.serve.requests import (
     ModeName,
     ResultCount,
     SearchRequest,
+    check_options,
     levels_of,
     turns_of,
 )
@@ -64,6 +65,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
 
         def action(cancellation: Cancellation) -> Response:
             version = service.current()
+            check_options(mode, asked.level, asked.dynamic_level, asked.summaries)
             with service.timed(mode, "search"):
                 result = version.base.search(
                     asked.query,
@@ -71,7 +73,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
                     asked.k or defaults.k,
                     parse_filters(asked.filters),
                     granularity=asked.granularity,
-                    summaries=asked.summaries,
+                    summaries=asked.summaries or "page",
                     levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
                     history=turns_of(asked.history),
                     cancellation=cancellation,
@@ -131,7 +133,7 @@ def _from_address(
         Query(alias="filter", max_length=20, description=FILTER_DESCRIPTION),
     ] = [],  # noqa: B006 - FastAPI copies it
     granularity: Annotated[str, Query(pattern="^(chunk|page|document)$")] = "chunk",
-    summaries: Annotated[str, Query(pattern="^(page|file)$")] = "page",
+    summaries: Annotated[str | None, Query(pattern="^(page|file)$")] = None,
     level: Annotated[LevelNumber | None, Query()] = None,
     *,
     dynamic_level: Annotated[bool | None, Query()] = None,

@@ -25,7 +25,7 @@ from rag_assets.query.search.graph_local import HOW_TO_INDEX
 from rag_assets.serve.limits import WorkerThreads
 from rag_assets.serve.mcp import schemas
 from rag_assets.serve.mcp.pages import PageAddress, page_lines, part_of
-from rag_assets.serve.requests import Form, levels_of, turns_of
+from rag_assets.serve.requests import Form, check_options, levels_of, turns_of
 from rag_assets.serve.service import Service
 from rag_assets.serve.sql.reader import sql_tables
 from rag_assets.text.cells import parse_area
@@ -86,6 +86,7 @@ def search(service: Service, asked: schemas.SearchArguments, call: Call) -> sche
     version, defaults = service.current(), service.options.defaults
     start = _offset_of(asked.cursor, version.snapshot.number)
     mode = asked.mode or defaults.mode
+    check_options(mode, asked.level)
     with service.timed(mode, "search"):
         result = version.base.search(
             asked.query,
@@ -127,6 +128,7 @@ def ask(service: Service, asked: schemas.AskArguments, call: Call) -> schemas.As
     """
     version, defaults = service.current(), service.options.defaults
     mode = asked.mode or defaults.ask_mode
+    check_options(mode, asked.level)
     answer: Answer | None = None
     chars = 0
     with service.timed(mode, "ask"):

@@ -8,7 +8,7 @@ the machine.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,12 @@ from rag_assets.text.plain import MESSAGE_CHARS, message_of
 
 # what DuckDB's parser calls the parts of a query that only read; others write, as INSERT_QUERY_NODE
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_WRITING_STATEMENTS = frozenset(
+    {
+        *(duckdb.StatementType.INSERT, duckdb.StatementType.UPDATE, duckdb.StatementType.DELETE),
+        *(duckdb.StatementType.MERGE_INTO, duckdb.StatementType.ALTER, duckdb.StatementType.DROP),
+    }
+)
 _SYSTEM_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_")
 _LINE = re.compile(r"LINE \d+: .*")
 _LINE_CHARS = 120  # of a line of the query that an error names; DuckDB shows some 80 of it
@@ -149,13 +155,24 @@ def open_database(
     try:
         for name, dataset in files.items():
             connection.register(name, dataset)
-        for name, query in read_queries().items():
-            connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
+        _make_views(connection)
     except duckdb.Error as error:
         connection.close()
         raise StoreError(f"SQL views: {error}") from error
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def view_columns() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Names and types of the columns of each file of `sql/`, by its name."""
+    with duckdb.connect() as connection:
+        for table in TABLES.values():
+            connection.register(table.name, table.schema.empty_table())
+        _make_views(connection)
+        return {
+            name: [(column, kind) for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall()]
+            for name in read_queries()
+        }
 
 
 def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str]) -> None:
@@ -185,6 +202,19 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     cte_names = _cte_names(nodes)
     for node in nodes:
         _check_node(node, tables, cte_names)
+
+
+def _make_views(connection: duckdb.DuckDBPyConnection) -> None:
+    for name, query in read_queries().items():
+        connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
+
+
+def writes(query: str) -> bool:
+    """Whether a statement of a query is to change a table or view; no where it cannot be parsed."""
+    try:
+        return any(statement.type in _WRITING_STATEMENTS for statement in duckdb.extract_statements(query))
+    except duckdb.Error:
+        return False
 
 
 def damaged_table(error: Exception) -> str | None:

@@ -11,8 +11,9 @@ from functools import cache
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.processes.workers import WorkerEnded, Workers
+from rag_assets.serve.sql.database import view_columns
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import purpose_of, read_queries
+from rag_assets.store.queries import describe_column, purpose_of, read_queries
 from rag_assets.store.snapshots import Snapshot
 
 _GRACE_SECONDS = 1.0  # for a query to end by itself once it is interrupted
@@ -41,7 +42,7 @@ class SqlColumn:
 
     Attributes:
         name: Its name.
-        type: Its type, as DuckDB names it.
+        type: Its type, as DuckDB names it; of a stored table, as Arrow does.
         description: What it holds; empty where not known.
     """
 
@@ -74,7 +75,7 @@ class SqlTable:
     Attributes:
         name: Its name.
         description: What it holds.
-        columns: Its columns; of views none are told.
+        columns: Its columns.
     """
 
     name: str
@@ -141,5 +142,13 @@ def sql_tables() -> tuple[SqlTable, ...]:
         )
         for table in TABLES.values()
     ]
-    views = [SqlTable(name, purpose_of(query), ()) for name, query in read_queries().items()]
+    columns_of = view_columns()
+    views = [
+        SqlTable(
+            name,
+            purpose_of(query),
+            tuple(SqlColumn(column, kind, describe_column(query, column)) for column, kind in columns_of[name]),
+        )
+        for name, query in read_queries().items()
+    ]
     return tuple(sorted([*stored_tables, *views], key=lambda table: table.name))

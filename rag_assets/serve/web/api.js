@@ -1,6 +1,6 @@
 /** Requests to the HTTP API, and the events of an answer while it is written. */
 
-import { t } from "/i18n.js";
+import { said, t } from "/i18n.js";
 import { askForToken, currentToken } from "/token.js";
 
 const ROOT = "/api/v1";
@@ -44,7 +44,7 @@ export async function* answer(body, signal) {
   const response = await send("/ask", posted(body, "text/event-stream", signal));
   if (response.headers.get("content-type")?.startsWith("text/event-stream") && response.body) {
     for await (const event of events(response.body)) {
-      if (event.name === "error") throw new ApiProblem(event.data.status, event.data.detail);
+      if (event.name === "error") throw new ApiProblem(event.data.status, said(event.data.detail));
       yield event;
       if (event.name === "answer") return;
     }
@@ -110,7 +110,7 @@ async function send(path, options) {
 async function told(response) {
   try {
     const problem = await response.json();
-    return problem.detail || problem.title;
+    return said(problem.detail || problem.title);
   } catch {
     return `HTTP ${response.status}`;
   }

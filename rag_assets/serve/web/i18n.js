@@ -103,6 +103,44 @@ const TEXTS = {
   scores: ["Scores before and after", "前後のスコア"],
   before: ["Before", "前"],
   after: ["After", "後"],
+  "operation.answer": ["answer", "回答の作成"],
+  "operation.choose": ["choose", "方式の選択"],
+  "operation.choose_level": ["choose_level", "階層の選択"],
+  "operation.detect": ["detect", "種類の判定"],
+  "operation.documents": ["documents", "該当文書の一覧"],
+  "operation.embed": ["embed", "質問のベクトル化"],
+  "operation.feedback": ["feedback", "検索結果による補正"],
+  "operation.fetch": ["fetch", "本文の取り出し"],
+  "operation.fuse": ["fuse", "順位の統合"],
+  "operation.history": ["history", "会話の参照"],
+  "operation.imagine": ["imagine", "仮の箇所の作成"],
+  "operation.inventory": ["inventory", "ファイルの集計"],
+  "operation.key_terms": ["key_terms", "キーワード抽出"],
+  "operation.left_out": ["left_out", "省いたもの"],
+  "operation.list": ["list", "条件に合うもの"],
+  "operation.map": ["map", "部分回答の作成"],
+  "operation.matching": ["matching", "語句検索"],
+  "operation.nearest": ["nearest", "意味検索"],
+  "operation.overview": ["overview", "概要"],
+  "operation.pack": ["pack", "資料の詰め合わせ"],
+  "operation.part": ["part", "検索の一部"],
+  "operation.plan": ["plan", "検索の計画"],
+  "operation.quote": ["quote", "引用の選択"],
+  "operation.rank": ["rank", "並べ替え"],
+  "operation.references": ["references", "報告の参照先"],
+  "operation.reports": ["reports", "報告の選択"],
+  "operation.rerank": ["rerank", "再順位付け"],
+  "operation.rewrite": ["rewrite", "質問の書き換え"],
+  "operation.rows": ["rows", "表の行"],
+  "operation.seeds": ["seeds", "起点の要素"],
+  "operation.select": ["select", "選択"],
+  "operation.sub_query": ["sub_query", "部分検索"],
+  "operation.walk": ["walk", "グラフの探索"],
+  "index.chunks": ["chunks", "箇所"],
+  "index.summaries": ["summaries", "要約"],
+  "index.questions": ["questions", "想定質問"],
+  "index.entities": ["entities", "要素"],
+  "index.reports": ["reports", "報告"],
   passage: ["Passage", "箇所"],
   modelCalls: ["Model calls", "モデル呼び出し"],
   model: ["Model", "モデル"],
@@ -158,6 +196,7 @@ const TEXTS = {
   noDocuments: ["No document is like this.", "該当する文書はありません。"],
   name: ["Name", "名前"],
   size: ["Size", "サイズ"],
+  bytes: ["{n} bytes", "{n} バイト"],
   modified: ["Changed", "更新日時"],
   firstDocuments: ["First documents", "先頭へ"],
   nextDocuments: ["Next documents", "次へ"],
@@ -281,6 +320,17 @@ const TEXTS = {
   "dimension.language": ["Language", "言語"],
   "dimension.format": ["Format", "形式"],
   "dimension.length": ["Length of the document", "文書の長さ"],
+  "measure.correct": ["correct", "正答"],
+  "measure.right": ["right", "正解"],
+  "measure.wrong": ["wrong", "誤答"],
+  "measure.refused": ["refused", "記載なしと回答"],
+  "measure.invented": ["invented", "作り話"],
+  "measure.cited passage": ["cited passage", "根拠の引用"],
+  "group.none": ["none", "なし"],
+  "group.under 10,000 characters": ["under 10,000 characters", "10,000 字未満"],
+  "group.10,000 to 100,000": ["10,000 to 100,000", "10,000〜100,000 字"],
+  "group.100,000 characters and more": ["100,000 characters and more", "100,000 字以上"],
+  "writer.extractive": ["extractive", "言語モデルなし"],
   "outcome.right": ["right", "正解"],
   "outcome.wrong": ["wrong", "誤答"],
   "outcome.refused": ["said not to be there", "記載なしと回答"],
@@ -301,6 +351,53 @@ const TEXTS = {
   notSearched: ["Not searched.", "検索は行っていません。"],
   values: ["Values", "指標の値"],
 };
+
+/** What the server says in English, and how Japanese says it. */
+const SAID = [
+  [/^there is no such document$/, "この文書はありません。"],
+  [/^there is no such page$/, "このページはありません。"],
+  [/^there is no such entity$/, "この要素はありません。"],
+  [/^there is no such community$/, "このコミュニティはありません。"],
+  [/^there is no such run$/, "この評価はありません。"],
+  [/^there is no such question in this run$/, "この評価にその質問はありません。"],
+  [
+    /^there is no picture: the file is no PDF, is gone, has changed, or has no such page$/,
+    "PDF ではないか、ファイルがないか変わったか、そのページがありません。",
+  ],
+  [
+    /^the gate held back (\d+) versions? by this set, so it was used for choosing$/,
+    "公開前の検査がこの質問集で $1 つの版の公開を見送ったため、選択に使用されています。",
+  ],
+  [
+    /^(\d+) of (\d+) questions were used for choosing: measure the choice by others$/,
+    "$2 問中 $1 問は選択に使用されています。選んだ結果は別の質問で測ってください。",
+  ],
+  [/^(\d+) questions are drafts that nobody has accepted$/, "$1 問はまだ承認されていない下書きです。"],
+  [
+    /^(\d+) of (\d+) questions: evidence is not indexed as a (\w+), and counts as not found: (.*)$/,
+    "$2 問中 $1 問は根拠が索引になく（$3）、見つからなかったものと数えます: $4",
+  ],
+  [
+    /^(.+): the language model failed on (\d+) questions; passages were quoted instead$/,
+    "$1: 言語モデルが $2 問で失敗し、代わりに原文を引用しました。",
+  ],
+  [
+    /^(.+): (\d+) calls of the language model gave no answer; it was done without$/,
+    "$1: 言語モデルの呼び出し $2 回に回答がなく、なしで処理しました。",
+  ],
+  [
+    /^the set is small: (\w+) (\S+) is the same on all of (\d+) questions, which leaves room for (\S+) of others where it is not$/,
+    "質問集が小さすぎます。$1 $2 は $3 問すべてで同じですが、ほかの質問の $4 で異なる可能性があります。",
+  ],
+  [
+    /^the set is small: (\d+) questions show differences of (\S+) or more in (\w+) (\S+); (\S+) needs about (\S+)$/,
+    "質問集が小さすぎます。$1 問で分かるのは $3 $4 の $2 以上の差です。$5 の差には約 $6 問が必要です。",
+  ],
+  [
+    /^(\d+) questions show differences of (\S+) or more in (\w+) (\S+); (\S+) needs about (\S+)$/,
+    "$1 問で分かるのは $3 $4 の $2 以上の差です。$5 の差には約 $6 問が必要です。",
+  ],
+];
 
 const LANGUAGES = ["en", "ja"];
 
@@ -337,6 +434,17 @@ export function named(kind, name) {
   return TEXTS[`${kind}.${name}`] ? t(`${kind}.${name}`) : name;
 }
 
+/** What the server says, as far as the page knows it in the chosen language. */
+export function said(text) {
+  const known = chosen === "ja" && SAID.find(([pattern]) => pattern.test(text));
+  return known ? text.replace(...known) : text;
+}
+
+/** A measure by its level and name, as `passage R@5`. */
+export function levelMeasure(level, measure) {
+  return chosen === "en" ? `${level} ${measure}` : `${named("level", level)} ${named("measure", measure)}`;
+}
+
 /** What a page is called: its name, else its number. */
 export function pageName(page) {
   return page.page_name ?? t(page.kind === "section" ? "sectionNumber" : "pageNumber", { n: page.page_number });
@@ -353,9 +461,10 @@ export function dollars(value) {
 }
 
 export function bytes(value) {
+  if (value < 1000) return t("bytes", { n: number(value) });
   const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
   const power = Math.min(units.length - 1, Math.floor(Math.log(Math.max(value, 1)) / Math.log(1000)));
-  const style = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: power ? 1 : 0 };
+  const style = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: 1 };
   return new Intl.NumberFormat(chosen, style).format(value / 1000 ** power);
 }
 

@@ -4,6 +4,9 @@ import { firstRow, meets } from "/cells.js";
 import { el } from "/dom.js";
 import { t } from "/i18n.js";
 
+const SHORT_CHARS = 8; // of the lines of a cell that are not broken
+const LONG_CHARS = 60; // of a text that takes more than one width
+
 /**
  * The blocks of a page.
  *
@@ -117,6 +120,11 @@ function tableRow(row, block, cited, numbered) {
   return el("tr", {}, numbered && el("td", { class: "row-number" }, String(firstRow(row.cell_range))), cells);
 }
 
+function lengthOf(text) {
+  if (text.length > LONG_CHARS) return "long longer";
+  return text.split("\n").some((line) => line.length > SHORT_CHARS) ? "long" : "short";
+}
+
 function tableCell(cell, row, cited) {
   const heading = row.header ? { scope: cell.column_span > 1 ? "colgroup" : "col" } : {};
   const made = el(
@@ -126,7 +134,7 @@ function tableCell(cell, row, cited) {
       colspan: cell.column_span > 1 ? cell.column_span : null,
       rowspan: cell.row_span > 1 ? cell.row_span : null,
       "data-cells": cell.cell_range,
-      class: "text",
+      class: `text ${lengthOf(cell.text)}`,
     },
     cell.text,
   );

@@ -29,8 +29,8 @@ function steps(listed) {
     return el(
       "tr",
       {},
-      el("th", { scope: "row" }, step.operation),
-      el("td", {}, step.index ?? ""),
+      el("th", { scope: "row" }, named("operation", step.operation)),
+      el("td", {}, step.index ? named("index", step.index) : ""),
       el("td", { class: "figure" }, number(step.candidates)),
       el("td", { class: "figure" }, number(step.milliseconds, 1)),
       el("td", {}, texts.join("; "), step.scores?.length > 0 && scores(step.scores)),

@@ -113,6 +113,13 @@ def test_rows_that_are_cited_are_given_even_where_few_are_asked_for(api: httpx.C
     assert "F52:AG52" in {row["cell_range"] for row in table["rows"]}
 
 
+def test_a_focus_that_names_no_cells_is_refused(api: httpx.Client) -> None:
+    refused = api.get(f"/pages/{DESIGN}/6", params={"focus": "foo"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "query.focus: expected cells as in B4:F20, found 'foo'"
+    assert api.get(f"/pages/{DESIGN}/6", params={"focus": ""}).status_code == 200
+
+
 @pytest.mark.parametrize(
     "address",
     [

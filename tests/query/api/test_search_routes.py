@@ -68,6 +68,8 @@ def test_parameters_that_are_not_known_are_refused(api: httpx.Client, path: str,
     [
         ({"query": "x", "mode": "magic"}, 400, "unknown mode"),
         ({"query": "   "}, 400, "empty"),
+        ({"query": "x", "mode": "hybrid", "level": 0}, 400, "level goes with mode graph_global, not with hybrid"),
+        ({"query": "x", "mode": "auto", "summaries": "file"}, 400, "summaries goes with mode two_step, not with auto"),
         ({"query": "x", "filters": ["colour=red"]}, 400, "unknown field"),
         (
             {"query": "x", "filters": ["folder=設計書"]},

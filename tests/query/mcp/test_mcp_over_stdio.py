@@ -133,6 +133,10 @@ def test_sql_is_given_in_parts(agent: Agent) -> None:
     assert rows == sorted(rows)
     [table] = agent.given("list_tables", table="pages")["tables"]
     assert {"document_id", "page_number"} <= {column["name"] for column in table["columns"] if column["description"]}
+    [view] = agent.given("list_tables", table="table_cells")["tables"]
+    described = {column["name"]: column["description"] for column in view["columns"]}
+    assert described["value"] == "Text of the cell, as displayed."
+    assert "within the table" in described["row_number"]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +161,8 @@ def test_sql_does_nothing_but_read_the_tables(agent: Agent, query: str) -> None:
     [
         ("search", {"query": " "}, "the query is empty"),
         ("search", {"query": "x", "mode": "magic"}, "unknown mode 'magic'"),
+        ("search", {"query": "x", "level": 1}, "level goes with mode graph_global, not with"),
+        ("ask", {"question": "x", "mode": "hybrid", "level": 1}, "level goes with mode graph_global, not with hybrid"),
         ("search", {"query": "x", "limit": 51}, "limit: "),
         ("search", {"query": "x", "k": 3}, "search takes query, mode, limit, filters, granularity, level, cursor"),
         ("search", {}, "query: "),

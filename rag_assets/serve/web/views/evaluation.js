@@ -4,7 +4,7 @@ import { modes } from "/about.js";
 import { get } from "/api.js";
 import { el, fill, link } from "/dom.js";
 import { figureOf, interval, questionAddress, runAddress, sideOf, versionName } from "/figures.js";
-import { date, dollars, named, number, t } from "/i18n.js";
+import { date, dollars, named, number, said, t } from "/i18n.js";
 import { pageAddress } from "/places.js";
 import { field, select } from "/search_options.js";
 import { scrolled } from "/traces.js";
@@ -31,12 +31,12 @@ export async function showEvaluation(view, [runId], signal) {
     view,
     el("p", { class: "trail" }, link("/evaluation", {}, t("evaluation"))),
     el("h1", {}, `${run.question_set}, ${date(run.evaluated_at)}`),
-    el("p", { class: "quiet" }, [named("madeBy", run.made_by), run.language_model, t("intervals")].join(" · ")),
+    el("p", { class: "quiet" }, [named("madeBy", run.made_by), named("writer", run.language_model), t("intervals")].join(" · ")),
     run.warnings.length > 0 &&
       el(
         "ul",
         { class: "notice" },
-        run.warnings.map((each) => el("li", {}, each)),
+        run.warnings.map((each) => el("li", {}, said(each))),
       ),
     overviews,
     el("h2", {}, t("whereItFails")),
@@ -69,7 +69,7 @@ function overview(run, level) {
       level === "answer" && el("td", { class: "figure" }, dollars(each.cost_usd)),
     ),
   );
-  const heads = [t("system"), t("version"), ...measures, t("milliseconds"), ...(level === "answer" ? [t("cost")] : [])];
+  const heads = [t("system"), t("version"), ...measures.map((each) => named("measure", each)), t("milliseconds"), ...(level === "answer" ? [t("cost")] : [])];
   return [el("h2", {}, named("level", level)), scrolled(named("level", level), heads, rows)];
 }
 
@@ -84,14 +84,14 @@ function kinds(run, figures, dimension, level, measure) {
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, group),
+      el("th", { scope: "row" }, named("group", group)),
       el("td", { class: "figure" }, number(Math.max(...of.filter((each) => each.group === group).map((each) => each.count)))),
       run.systems.map(({ system }) =>
         el("td", { class: "figure" }, interval(figureOf(of, system, level, measure, dimension, group))),
       ),
     ),
   );
-  const name = `${named("level", level)}, ${measure}: ${named("dimension", dimension)}`;
+  const name = `${named("level", level)}, ${named("measure", measure)}: ${named("dimension", dimension)}`;
   const heads = [named("dimension", dimension), t("questionCount"), ...run.systems.map((each) => each.system)];
   return [el("h3", {}, name), scrolled(name, heads, rows)];
 }
@@ -230,7 +230,7 @@ function sideNode(side) {
       el(
         "ul",
         {},
-        main.map((each) => el("li", {}, `${named("level", each.level)} ${each.measure}: ${number(each.value, 3)}`)),
+        main.map((each) => el("li", {}, `${named("level", each.level)} ${named("measure", each.measure)}: ${number(each.value, 3)}`)),
       ),
     ),
   );

@@ -3,7 +3,7 @@
 import { get } from "/api.js";
 import { el, fill, link } from "/dom.js";
 import { figureOf, interval, questionAddress, runAddress, sideOf, versionName } from "/figures.js";
-import { date, named, number, t } from "/i18n.js";
+import { date, levelMeasure, named, number, t } from "/i18n.js";
 import { notice } from "/notices.js";
 import { go } from "/router.js";
 import { scrolled } from "/traces.js";
@@ -27,7 +27,7 @@ export async function showEvaluations(view, _, signal) {
   }
   const heads = [
     ...[t("chooseToCompare"), t("evaluated"), t("system"), t("version"), t("questionSet"), t("madeBy")],
-    ...[t("questionCount"), "passage R@5", t("answersRight")],
+    ...[t("questionCount"), levelMeasure("passage", "R@5"), t("answersRight")],
   ];
   fill(
     view,
@@ -41,6 +41,12 @@ export async function showEvaluations(view, _, signal) {
       el("p", { class: "row" }, el("button", { type: "submit", class: "primary" }, t("compare"))),
     ),
   );
+}
+
+/** Level and measure of `answer cited passage`. */
+function parts(name) {
+  const at = name.indexOf(" ");
+  return [name.slice(0, at), name.slice(at + 1)];
 }
 
 function row(run, system, chosen) {
@@ -82,7 +88,7 @@ export async function showEvaluationComparison(view, _, signal) {
     el(
       "tr",
       {},
-      el("th", { scope: "row" }, each.measure),
+      el("th", { scope: "row" }, levelMeasure(...parts(each.measure))),
       el("td", { class: "figure" }, interval({ ...each, mean: each.difference }, 3)),
       el("td", { class: "figure" }, number(each.p_holm, 3)),
       el("td", { class: "figure" }, `${number(each.wins)} / ${number(each.losses)}`),
@@ -96,7 +102,7 @@ export async function showEvaluationComparison(view, _, signal) {
         "tr",
         {},
         el("th", { scope: "row" }, link(questionAddress(one.run, each.question_id, sides), {}, each.question)),
-        el("td", {}, each.measure),
+        el("td", {}, levelMeasure(...parts(each.measure))),
         el("td", { class: "figure" }, number(each.first, 2)),
         el("td", { class: "figure" }, number(each.second, 2)),
       ),
