@@ -39,7 +39,7 @@ _ON_FILLING_IN = re.compile(
     re.IGNORECASE,
 )
 _FILLING_IN_ASKED = re.compile(
-    r"記[述入載]|入[力れ]|書[いかきくけこ]|凡例|例[をはがの]|説明|注意|補足|見方|意味|定義|表[しすわ]|とは|どう|どのよう"
+    r"記[述入載]|入[力れ]|書[いかきくけこ]|凡例|(?<![事比条慣判前特])例(?!外)|説明|注意|補足|見方|意味|定義|表[しすわ]|とは|どう|どのよう"
     r"|\b(?:legend|fill|filled|written?|notes?|example|mean|meaning|how)\b",
     re.IGNORECASE,
 )
