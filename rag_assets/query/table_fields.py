@@ -33,7 +33,7 @@ _OF_FIELDS = re.compile(
     r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
 )
 _KEYS = (  # of tables, as questions and columns name them
-    re.compile(r"主キー|プライマリー?キー|\bprimary key|(?<![a-z])pk(?![a-z])"),
+    re.compile(r"主キー|プライマリー?キー?|\bprimary key|(?<![a-z])pk(?![a-z])"),
     re.compile(r"外部キー|\bforeign key|(?<![a-z])fk(?![a-z])"),
 )
 _BETWEEN_NAMES = re.compile(r"[\s【】「」『』()（）\[\]:：/|・]+")
@@ -42,7 +42,7 @@ _COMMON = frozenset(  # words that say nothing of which fields
     re.findall(
         r"\S+",
         "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 項目一覧 "
-        "一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
+        "場合 一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
         "names list all of the a an in and it does do has have is are what which there please me "
         "show give contain consist contains",
     )

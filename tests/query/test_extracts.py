@@ -666,6 +666,7 @@ def test_the_sample_answers_of_the_table_that_is_named(sample_base: KnowledgeBas
             "ではコードパターンテーブルは？",
             "コードパターンテーブルで必須の項目はどれですか",
         ),
+        ("顧客テーブルの主キーは何ですか", "コード名称テーブルの場合は？", "コード名称テーブルの主キーは何ですか"),
     ],
 )
 def test_a_follow_up_asks_of_the_table_that_was_named(

@@ -62,6 +62,8 @@ def names(question: str) -> list[str]:
         ("usersテーブルでPKの項目は？", ["user_id"]),
         ("usersテーブルの主キーは何ですか", ["user_id"]),
         ("受注テーブルの主キーの項目はどれですか", ["order_id"]),
+        ("受注テーブルのプライマリーキーを教えて", ["order_id"]),
+        ("主キー、受注テーブルの場合は？", ["order_id"]),
         ("What is the primary key of the orders table?", ["order_id"]),
         ("usersテーブルの主キーの型は？", []),
         ("usersテーブルの主キー以外の項目は？", ["name", "dept_id", "total"]),

@@ -432,7 +432,7 @@ class Asking:
         history = retrieval.parameters.history
         context = " ".join(referred(retrieval.question, history))
         earlier = history[-1].question if context else ""
-        asked = f"{context} {retrieval.question}".lstrip()  # as tables are asked
+        asked = f"{context}、{retrieval.question}".lstrip("、")  # as tables are asked; blanks are folded
         asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
         hits = _in_turn(retrieval.hits, *(part_hits for _, part_hits in parts))
         hits = self._with_named_rows(retrieval, hits, trace)
