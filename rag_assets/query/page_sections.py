@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.statements import ITEM, split_cells, together
 from rag_assets.query.ask.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import is_total, one_line, squeezed
-from rag_assets.text.scripts import KATAKANA
 
 _HEADING = "heading"
 _TABLE = "table"
@@ -36,20 +35,6 @@ SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
-
-_NUMBERED = re.compile(
-    r"(?:(?P<label>(?<![A-Za-z])(?:v(?:er(?:sion)?)?|rev(?:ision)?|release|chapter|section|article|appendix|part|step|phase"
-    rf"|case|level|plan|model|pattern|scenario|sprint)|(?<![{KATAKANA}])(?:バージョン|リリース|リビジョン|ステップ|フェーズ"
-    r"|ケース|レベル|プラン|モデル|パターン|シナリオ|スプリント|パート))[\s.]?|第)"
-    r"(?P<number>\d+(?:\.\d+)*)(?P<unit>[章節条項回期版部編])?",
-    re.IGNORECASE,
-)
-_VERSION = re.compile("^(?:v|ver|version|バージョン)$")
-_RANGE = re.compile(
-    r"\d[章節条項回期版部編]?\s?(?:(?:[〜~～–/／・,、]\s?\D{0,8}?|-)\d|以[降前上下外内]|から|より|まで|未満"
-    r"|(?:or|and)\s(?:later|newer|above|higher|earlier|older|below))|\b(?:since|after|before|until|from|between)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -184,43 +169,6 @@ def standing_together(
         yield lines
 
 
-def numbers_named(text: str) -> frozenset[tuple[str, str]]:
-    """Numbers with what they number, as `v2.0` and 「第3章」, versions as `v`; none of a text that names a range."""
-    plain = unicodedata.normalize("NFKC", text)
-    if _RANGE.search(plain):
-        return frozenset()
-    return frozenset(
-        (_VERSION.sub("v", (match["label"] or "").lower()) or match["unit"], match["number"].removesuffix(".0"))
-        for match in _NUMBERED.finditer(plain)
-        if match["label"] or match["unit"]
-    )
-
-
-class PagePaths:
-    """Which headings the lines of a page stand under."""
-
-    def __init__(self, blocks: Sequence[PageBlock]) -> None:
-        self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
-        self._places: dict[str, list[int]] = {}
-        for place, (line, _) in enumerate(self._lines):
-            self._places.setdefault(line, []).append(place)
-
-    def path_of(self, said_lines: Sequence[str]) -> tuple[str, ...]:
-        """The headings above lines, where most of them stand one after the other, or above the line that the first is a
-        part of; empty where none has it.
-        """
-        lines = list(filter(None, map(squeezed, said_lines)))
-        places = self._places.get(lines[0], []) if lines else []
-        if lines and not places:
-            places = [place for place, (line, _) in enumerate(self._lines) if lines[0] in line]
-        best = max(places, key=lambda place: (self._common_count(lines, place), -place), default=None)
-        return () if best is None else self._lines[best][1]
-
-    def _common_count(self, lines: Sequence[str], place: int) -> int:
-        pairs = zip(lines, self._lines[place : place + len(lines)], strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1][0], pairs))
-
-
 def _fits(lines: Sequence[str], most_chars: int) -> bool:
     return sum(len(line) + 1 for line in lines) <= most_chars
 
@@ -257,6 +205,18 @@ def without_table_words(text: str) -> str:
     Each part is folded by itself, as what stood before such a word ends one now: `ユーザ` of `ユーザーテーブル`.
     """
     return " ".join(fold_name(part) for part in OF_TABLE.split(fold_name(text))).strip()
+
+
+def is_called_table(folded_text: str, spaced_text: str, name: str) -> bool:
+    """Whether a question has a name with a word for tables behind it.
+
+    Args:
+        folded_text: The question, folded.
+        spaced_text: The same `without_table_words`.
+        name: Of a table, without these words as well.
+    """
+    call_pattern = rf"{re.escape(name)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})"
+    return is_named(spaced_text, name) and re.search(call_pattern, folded_text) is not None
 
 
 def sheets_named(question: str, names: Mapping[int, str]) -> frozenset[int]:

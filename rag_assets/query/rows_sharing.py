@@ -88,7 +88,7 @@ _PLACE_NAMED = re.compile(
     rf"(?<![{KANJI}])(?P<place>[{KANJI}ヶケ]{{1,7}}?[都道府県市区町村])(?=[のにではがを、。?？]|内|$)"
 )
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
-_NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
+NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
 _OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
 _HAS_MARK = (  # what goes on with a negation is left over
     r"[」』]?(?:に|と|が|で)?(?:なって|設定|指定|必要|付[いけ]|つい|ある|あり|持つ|要る|対応し)"
@@ -361,7 +361,7 @@ def _marks(folded_text: str, table: TableOfPage, other_places: set[int]) -> Iter
         name = _OF_MARKS.sub("", key)
         cells = {row[place] for row in table.rows}
         marks = {cell for cell in cells if _MARK.fullmatch(cell)}
-        is_of_marks = marks and all(_NO_MARK.fullmatch(cell) for cell in cells - marks)
+        is_of_marks = marks and all(NO_MARK.fullmatch(cell) for cell in cells - marks)
         if len(name) < 2 or place in other_places or not is_of_marks:
             continue
         mark_pattern = rf"(?<![^\W{HIRAGANA}]){re.escape(name)}(?:制約)?"

@@ -17,8 +17,8 @@ from typing import Any
 
 from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
 from rag_assets.query.ask.wanted import is_named
-from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER, without_table_words
-from rag_assets.query.rows_sharing import CONDITIONED, rows_sharing
+from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER, is_called_table, without_table_words
+from rag_assets.query.rows_sharing import CONDITIONED, NO_MARK, rows_sharing
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
@@ -32,14 +32,17 @@ _OF_FIELDS = re.compile(
     r"(?:項目|列|カラム|フィールド|属性|論理|物理|日本語|識別|和)名称?\)?$|^(?:データ)?(?:項目|カラム|フィールド|属性|列)$"
     r"|\b(?:column|field|attribute|physical|logical)(?: ?name)?$"
 )
-_KEYS = (("主キー", "pk"), ("外部キー", "fk"))
+_KEYS = (  # of tables, as questions and columns name them
+    re.compile(r"主キー|プライマリー?キー?|\bprimary key|(?<![a-z])pk(?![a-z])"),
+    re.compile(r"外部キー|\bforeign key|(?<![a-z])fk(?![a-z])"),
+)
 _BETWEEN_NAMES = re.compile(r"[\s【】「」『』()（）\[\]:：/|・]+")
 _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[^\W{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
 _COMMON = frozenset(  # words that say nothing of which fields
     re.findall(
         r"\S+",
         "カラム 列 項目 項目名 列名 フィールド 属性 名 名前 名称 構成 定義 物理 論理 物理名 論理名 中身 項目一覧 "
-        "一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
+        "場合 一覧 全 全部 全件 列挙 種類 教 知 挙 示 見 並 何 入 持 願 columns column fields field attributes "
         "names list all of the a an in and it does do has have is are what which there please me "
         "show give contain consist contains",
     )
@@ -60,7 +63,8 @@ def asks_for_fields(question: str) -> bool:
     if len(question) > QUESTION_CHARS:
         return False
     folded_text = fold_name(question)
-    return _ASKED.search(folded_text) is not None and OF_TABLE.search(folded_text) is not None
+    is_asked = any(pattern.search(folded_text) for pattern in (_ASKED, *_KEYS))
+    return is_asked and OF_TABLE.search(folded_text) is not None
 
 
 def fields_named(
@@ -88,7 +92,10 @@ def fields_named(
     definitions = _without_title_blocks(list(_definitions(blocks, sheets)))
     name_counts = Counter(name for definition in definitions for name in definition.names)
     meant_names = {
-        name for name, count in name_counts.items() if count == 1 and _is_meant(folded_text, spaced_text, name)
+        name
+        for name, count in name_counts.items()
+        if count == 1
+        and (is_called_table(folded_text, spaced_text, name) or ("_" in name and is_named(spaced_text, name)))
     }
     meant_names = {
         name for name in meant_names if not any(name != other_name and name in other_name for other_name in meant_names)
@@ -105,12 +112,18 @@ def fields_named(
     table = replace(table, rows=tuple(row for row in rows if row in known_rows), totals=(), is_doubtful=False)
     if not 1 < len(table.rows) <= _MOST_FIELDS:
         return None
-    for word, key in _KEYS:
-        if key in table.keys and not any(word in table_key for table_key in table.keys):
-            question = question.replace(word, key.upper())
-    selection = rows_sharing(question, (), [table], are_whole=are_whole)
-    selection = selection or _all_fields(fold_name(question), table, max(sorted(meant_names), key=len), are_whole)
+    folded_text = _with_own_keys(folded_text, table)
+    selection = rows_sharing(folded_text, (), [table], are_whole=are_whole)
+    selection = selection or _all_fields(folded_text, table, max(sorted(meant_names), key=len), are_whole)
     return (meant_definitions[0].page_number, selection) if selection else None
+
+
+def _with_own_keys(folded_text: str, table: TableOfPage) -> str:
+    """A question with the names that the columns of a table have for its keys (`pk` for 主キー)."""
+    for pattern in _KEYS:
+        name = next(filter(pattern.search, table.keys), None)
+        folded_text = pattern.sub(name, folded_text) if name and name not in folded_text else folded_text
+    return folded_text
 
 
 def _definitions(blocks: Sequence[Mapping[str, Any]], sheets: Mapping[int, str]) -> Iterator[_Definition]:
@@ -164,29 +177,34 @@ def _names_others(
     return any(is_named(text, name) for name in other_names)
 
 
-def _is_meant(folded_text: str, spaced_text: str, name: str) -> bool:
-    """Whether a question names a table: an identifier, or with a word for tables behind it."""
-    if not is_named(spaced_text, name):
-        return False
-    call_pattern = rf"{re.escape(name)}ー?[」』\"”')）]*\s?(?:{OF_TABLE.pattern})"
-    return "_" in name or re.search(call_pattern, folded_text) is not None
-
-
 def _all_fields(folded_text: str, table: TableOfPage, name: str, are_whole: bool) -> Selection | None:
-    """All rows, where every word behind the name of the table, or of a question that asks before it, is known."""
+    """All rows, or those of the key that is asked for, where every word behind the name of the table, or of a question
+    that asks before it, is known.
+    """
     before, _, behind = folded_text.rpartition(name)
     behind = behind.removeprefix("ー")
     rest = behind if _ASKED.search(behind) else before + behind
     words = {word for name in table.names for word in _WORDS.findall(fold_name(name))} | _COMMON
     asked_keys = [key for key in table.keys if key and re.search(f"{re.escape(key)}{_ASKED_TOO.pattern}", rest)]
+    of_keys = [key for key in table.keys if key in rest and any(pattern.search(key) for pattern in _KEYS)]
     plain = OF_TABLE.sub(" ", rest)
-    for key in sorted([*asked_keys, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):
+    for key in sorted([*asked_keys, *of_keys, *filter(_OF_FIELDS.search, table.keys)], key=len, reverse=True):
         plain = plain.replace(key, " ")
+    if of_keys:
+        plain = plain.replace("どれ", "")  # which are told by their marks
     left = set(_WORDS.findall(plain)) - words
-    if left or CONDITIONED.search(before + behind) or _NO_LIST.search(plain):
+    if left or len(of_keys) > 1 or CONDITIONED.search(before + behind) or _NO_LIST.search(plain):
         return None
-    said_places = [place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in asked_keys]
-    rows = [row for row in table.rows if any(row[place] for place in said_places)]
+    said_places = [
+        place for place, key in enumerate(table.keys) if _OF_FIELDS.search(key) or key in (*asked_keys, *of_keys)
+    ]
+    key_places = [place for place, key in enumerate(table.keys) if key in of_keys]
+    rows = [
+        row
+        for row in table.rows
+        if any(row[place] for place in said_places) and not any(NO_MARK.fullmatch(row[place]) for place in key_places)
+    ]
     row_pairs = tuple(tuple((table.columns[place], row[place]) for place in said_places if row[place]) for row in rows)
-    said = number_said(len(rows), folded_text, name) if are_whole else ""
+    selected_by = ", ".join((name, *(table.columns[place] for place in key_places)))
+    said = number_said(len(rows), folded_text, selected_by) if are_whole else ""
     return Selection(row_pairs, tuple(rows), said) if rows else None

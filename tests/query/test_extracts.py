@@ -20,13 +20,14 @@ from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import KnowledgeBase
+from rag_assets.query import KnowledgeBase, Turn
 from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.wanted import AnswerTraits
-from rag_assets.query.page_sections import PageBlock, numbers_named
+from rag_assets.query.asked_sections import numbers_named
+from rag_assets.query.page_sections import PageBlock
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.several_asked import asks_for_several
@@ -642,6 +643,38 @@ def test_the_sample_answers_what_stands_in_it(sample_base: KnowledgeBase) -> Non
     assert share(sample_questions.ANSWERED_EN) >= 0.8
     assert share(sample_questions.NOT_ANSWERED_JA) <= 0.05
     assert share(sample_questions.NOT_ANSWERED_EN) <= 0.05
+
+
+def test_the_sample_answers_of_the_table_that_is_named(sample_base: KnowledgeBase) -> None:
+    answer = sample_base.ask("コード名称テーブルの主キーは")
+    assert [re.sub(r" \|.*", "", each.text) for each in answer.sentences] == [
+        "2件 (コード名称, PK)",
+        "論理名称: コードID",
+        "論理名称: コード値",
+    ]
+    assert {each.page_name for each in answer.cited()} == {"2 コード名称"}
+    assert sample_base.ask("コード名称テーブルのコードIDの桁数は").cited()[0].page_name == "2 コード名称"
+    assert not sample_base.ask("CUSTOMERテーブルの物理名は何ですか").answered
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "whole"),
+    [
+        ("顧客テーブルの項目を教えて", "そのうち必須のものは", "顧客テーブルで必須の項目は"),
+        (
+            "コード名称テーブルで必須の項目はどれですか",
+            "ではコードパターンテーブルは？",
+            "コードパターンテーブルで必須の項目はどれですか",
+        ),
+        ("顧客テーブルの主キーは何ですか", "コード名称テーブルの場合は？", "コード名称テーブルの主キーは何ですか"),
+    ],
+)
+def test_a_follow_up_asks_of_the_table_that_was_named(
+    sample_base: KnowledgeBase, before: str, question: str, whole: str
+) -> None:
+    answer = sample_base.ask(question, history=[Turn(before)])
+    assert answer.answered
+    assert answer.text == sample_base.ask(whole).text
 
 
 @pytest.mark.parametrize(
@@ -1780,6 +1813,98 @@ def test_all_numbers_that_are_named_must_stand_above() -> None:
     said = "\n".join(item.text for item in extracts([Ask("第2章第3条は何を定めていますか")], sources, blocks)[0])
     assert texts["第2章 服務"] in said
     assert texts["第1章 総則"] not in said
+
+
+def of_sheets(question: str, sheets: dict[str, str], *headings: str) -> tuple[tuple[Sentence, ...], bool]:
+    """What is said of the sheets of one workbook, each a table, below a heading where there are some."""
+    blocks: dict[int, list[PageBlock]] = {}
+    for page, text in enumerate(sheets.values(), 1):
+        above = headings[page - 1 : page]
+        blocks[page] = [PageBlock("heading", (), heading) for heading in above]
+        blocks[page].append(PageBlock("table", above, text, header_row_count=1))
+    sources = []
+    for page, (name, text) in enumerate(sheets.items(), 1):
+        known = source(text, page, "a.xlsx")
+        place = replace(known.citation, page_number=page, page_name=name, cell_range="A1:F9", format="xlsx")
+        sources.append(
+            replace(known, page_id=f"a.xlsx#{page}", page_number=page, page_name=name, citation=place, rank=1)
+        )
+    return told.extracts([Ask(question)], sources, _scorers[0], lambda _, page: blocks[page])[:2]
+
+
+_FIELDS = {
+    "2 区分パターン": "論理名 | 桁数 | 参照\n区分ID | 9 | 区分名称.区分ID\n並び順 | 2 | -",
+    "1 区分名称": "論理名 | 桁数 | 参照\n区分ID | 8 | -\n区分名 | 50 | -",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "figure"),
+    [
+        ("区分名称テーブルの区分IDの桁数は", "桁数: 8"),
+        ("区分パターンテーブルの区分IDの桁数は", "桁数: 9"),
+    ],
+)
+def test_the_sheet_of_the_table_that_is_named_answers(question: str, figure: str) -> None:
+    sentences, answers = of_sheets(question, _FIELDS)
+    assert answers
+    assert all(figure in sentence.text for sentence in sentences)
+
+
+def test_a_list_of_tables_tells_of_the_table_that_is_named() -> None:
+    sheets = {"一覧": "論理名 | 物理名\n区分名称 | kubun_names\n区分パターン | kubun_patterns", **_FIELDS}
+    sentences, answers = of_sheets("区分名称テーブルの物理名は何ですか", sheets)
+    assert answers
+    assert "kubun_names" in sentences[0].text
+
+
+def test_where_two_tables_are_named_none_is_left_out() -> None:
+    sentences, _ = of_sheets("区分名称テーブルと区分パターンテーブルの区分IDの桁数はそれぞれ", _FIELDS)
+    said = "\n".join(sentence.text for sentence in sentences)
+    assert "桁数: 8" in said
+    assert "桁数: 9" in said
+
+
+_NUMBERING = {
+    "1": "No. | 項目 | 説明\n5 | 抜け番 | 抜け番不可の場合は採番テーブルの行を指定する。",
+    "2": "採番対象 | 名称 | 抜け番\n1104 | 企業番号 | 可\n1105 | 利用者番号 | 不可",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("抜け番が不可の採番対象はどれですか", "1105"),
+        ("抜け番の記述方法の説明は", "指定する。"),
+        ("項目「抜け番」は何を表しますか", "指定する。"),
+        ("抜け番には何を入れますか", "指定する。"),
+    ],
+)
+def test_how_to_fill_in_a_form_is_said_where_it_is_asked_for(question: str, said: str) -> None:
+    sentences, _ = of_sheets(question, _NUMBERING, "補足：記述方法の説明", "採番一覧")
+    assert said in sentences[0].text
+    assert len(sentences) == 1
+
+
+_OF_FLAG = "区分 | 説明 | 値 | 名称\n要否フラグ | 要、不要を表す。 | 0"
+_FLAGS = {
+    "en": f"{_OF_FLAG} | unnecessary\n開閉フラグ | 開閉を表す。 | 0 | closed",
+    "ja": f"{_OF_FLAG} | 不要\n開閉フラグ | 開閉を表す。 | 0 | 閉",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "name"), [("要否フラグの値の一覧", "不要"), ("要否フラグの英文の一覧", "unnecessary")]
+)
+def test_of_sheets_that_differ_in_language_that_of_the_question_answers(question: str, name: str) -> None:
+    sentences, _ = of_sheets(question, _FLAGS)
+    assert f"名称: {name}" in sentences[0].text
+
+
+@pytest.mark.parametrize(("name", "answers"), [("client", True), ("CLIENT", True), ("CUSTOMER", False)])
+def test_a_name_in_latin_letters_must_stand_in_the_document(name: str, *, answers: bool) -> None:
+    rows = "論理テーブル名 | 物理テーブル名\n顧客 | client\n区分名称 | code_name"
+    assert extracts([Ask(f"{name}テーブルの論理テーブル名は何ですか")], [source(rows)])[1] is answers
 
 
 @pytest.mark.parametrize(

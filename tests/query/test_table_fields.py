@@ -59,7 +59,16 @@ def names(question: str) -> list[str]:
         ("What columns does the orders table have?", ["order_id", "amount"]),
         ("usersテーブルで型がintの列名を全部教えて", ["user_id", "dept_id", "total"]),
         ("usersテーブルの項目のうち必須のものは？", []),
-        ("usersテーブルでPKの項目は？", []),
+        ("usersテーブルでPKの項目は？", ["user_id"]),
+        ("usersテーブルの主キーは何ですか", ["user_id"]),
+        ("受注テーブルの主キーの項目はどれですか", ["order_id"]),
+        ("受注テーブルのプライマリーキーを教えて", ["order_id"]),
+        ("主キー、受注テーブルの場合は？", ["order_id"]),
+        ("What is the primary key of the orders table?", ["order_id"]),
+        ("usersテーブルの主キーの型は？", []),
+        ("usersテーブルの主キー以外の項目は？", ["name", "dept_id", "total"]),
+        ("usersテーブルの主キーは何番目の項目？", []),
+        ("usersテーブルの外部キーは？", []),
         ("usersテーブルの氏名カラムの物理名は？", []),
         ("usersテーブルのname列の備考は？", []),
         ("usersテーブルに部署の項目はありますか？", []),
@@ -83,6 +92,21 @@ def test_fields_are_said_by_their_names_and_by_what_is_asked_too() -> None:
     assert selection.rows[0] == (("論理名", "ユーザーID"), ("物理名", "user_id"), ("型", "int"))
 
 
+def test_the_fields_of_a_key_may_be_numbered_in_their_order() -> None:
+    rows = [
+        ["1", "コードID", "code_id", "char", "○", "1", ""],
+        ["2", "コード値", "code_value", "char", "○", "2", ""],
+        ["3", "名称", "label", "varchar", "", "-", ""],
+    ]
+    found = fields("受注テーブルの主キーはどれですか", [table(3, [HEADER, *rows])])
+    assert found is not None
+    assert found[1].said == "2件 (受注, PK)"
+    assert [dict(row) for row in found[1].rows] == [
+        {"論理名": "コードID", "物理名": "code_id", "PK": "1"},
+        {"論理名": "コード値", "物理名": "code_value", "PK": "2"},
+    ]
+
+
 def test_what_a_table_is_called_too_is_no_condition() -> None:
     """Each name is read by itself, whatever stands beside it in the order of names."""
     for names in (("users", "名簿"), ("名簿", "users"), ("名簿", "会員", "users")):
@@ -101,7 +125,13 @@ def test_a_name_that_two_tables_have_names_none() -> None:
 
 @pytest.mark.parametrize(
     ("question", "asks"),
-    [("usersテーブルの列は？", True), ("受注画面の項目は？", True), ("在庫の数は？", False), ("列車の時刻表", True)],
+    [
+        ("usersテーブルの列は？", True),
+        ("usersテーブルの主キーは？", True),
+        ("受注画面の項目は？", True),
+        ("在庫の数は？", False),
+        ("列車の時刻表", True),
+    ],
 )
 def test_most_questions_are_not_looked_up(question: str, *, asks: bool) -> None:
     assert asks_for_fields(question) is asks

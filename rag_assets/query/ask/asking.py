@@ -85,7 +85,7 @@ from rag_assets.query.column_values import asks_for_kinds, values_of_column
 from rag_assets.query.documents_about import documents_about, topic_of
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
-from rag_assets.query.page_sections import BLOCK_COLUMNS, PageBlock, PageBlocks, passages_naming, sheets_named
+from rag_assets.query.page_sections import BLOCK_COLUMNS, OF_TABLE, PageBlock, PageBlocks, passages_naming, sheets_named
 from rag_assets.query.reading_failures import unread_files_named
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.rows_sharing import rows_sharing, rules_out
@@ -432,6 +432,7 @@ class Asking:
         history = retrieval.parameters.history
         context = " ".join(referred(retrieval.question, history))
         earlier = history[-1].question if context else ""
+        asked = f"{context}、{retrieval.question}".lstrip("、")  # as tables are asked; blanks are folded
         asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
         hits = _in_turn(retrieval.hits, *(part_hits for _, part_hits in parts))
         hits = self._with_named_rows(retrieval, hits, trace)
@@ -455,14 +456,14 @@ class Asking:
         cited = {citation.number for sentence in sentences for citation in sentence.citations}
         sources += tuple(source for others in further.values() for source in others if source.number in cited)
         trace.add("quote", began, len(sentences))
-        if (fields := self._fields(retrieval, sources, sentences, trace)) is not None:
+        if (fields := self._fields(retrieval, asked, sources, sentences, trace)) is not None:
             return fields
         if answers:
             first = sentences[0].citations[0].number
             source = next(source for source in sources if source.number == first)
-            if (kinds := self._kinds(retrieval, source, trace)) is not None:
+            if (kinds := self._kinds(retrieval, asked, source, trace)) is not None:
                 return kinds
-            if row and (shared_rows := self._shared_rows(retrieval, row, source, trace)) is not None:
+            if row and (shared_rows := self._shared_rows(retrieval, asked, row, source, trace)) is not None:
                 return shared_rows
         plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
@@ -478,30 +479,30 @@ class Asking:
         return f"{unread}\n{otherwise[retrieval.language]}" if unread else ""
 
     def _shared_rows(
-        self, retrieval: Retrieval, row: Sequence[str], source: Source, trace: TraceRecorder
+        self, retrieval: Retrieval, asked: str, row: Sequence[str], source: Source, trace: TraceRecorder
     ) -> _AnswerParts | None:
         """The rows of the table of a row that share with it what the question names; None where no others do."""
         began = time.perf_counter()
-        page = self._tables_asked(retrieval.question, source)
+        page = self._tables_asked(asked, source)
         if page is None:
             return None
         number, tables, is_whole = page
         row = row if number == source.page_number else ()
-        selection = rows_sharing(retrieval.question, row, tables, are_whole=is_whole)
+        selection = rows_sharing(asked, row, tables, are_whole=is_whole)
         if selection is None:
             return None
         return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
 
-    def _kinds(self, retrieval: Retrieval, source: Source, trace: TraceRecorder) -> _AnswerParts | None:
+    def _kinds(self, retrieval: Retrieval, asked: str, source: Source, trace: TraceRecorder) -> _AnswerParts | None:
         """The different values of the column whose kinds of values a question asks for; None where it asks for none."""
-        if not asks_for_kinds(retrieval.question):
+        if not asks_for_kinds(asked):
             return None
         began = time.perf_counter()
-        page = self._tables_asked(retrieval.question, source)
+        page = self._tables_asked(asked, source)
         if page is None:
             return None
         number, tables, is_whole = page
-        selection = values_of_column(retrieval.question, tables, are_whole=is_whole)
+        selection = values_of_column(asked, tables, are_whole=is_whole)
         if selection is None:
             return None
         return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
@@ -526,12 +527,17 @@ class Asking:
         return number, tables, is_of_sheet
 
     def _fields(
-        self, retrieval: Retrieval, sources: Sequence[Source], sentences: Sequence[Sentence], trace: TraceRecorder
+        self,
+        retrieval: Retrieval,
+        asked: str,
+        sources: Sequence[Source],
+        sentences: Sequence[Sentence],
+        trace: TraceRecorder,
     ) -> _AnswerParts | None:
-        """The fields of a table that the question names: one of the document of the best statement, or else of the only
-        other that has one called so; None where there is none.
+        """The fields of a table that the question names; of documents that have one called so, of the only one with the
+        question's word for tables in its name, or else of that of the best statement; None where there is none.
         """
-        if not sources or not asks_for_fields(retrieval.question):
+        if not sources or not asks_for_fields(asked):
             return None
         began = time.perf_counter()
         number = sentences[0].citations[0].number if sentences else sources[0].number
@@ -544,15 +550,21 @@ class Asking:
             is_read = pc.field("kind").isin(["table", "heading"])
             blocks = self.stored.read(BLOCKS, (*_TABLE_COLUMNS, "kind", "text"), documents, is_read)
             fields = fields_named(
-                retrieval.question,
+                asked,
                 blocks.filter(_are_short(blocks)).to_pylist(),
                 {page["page_number"]: page["page_name"] or "" for page in pages},
                 _names_of(source),
                 are_whole=source.citation.cell_range is not None,
             )
             selections += [(source, *fields)] if fields else []
-            if fields and source is first:
-                break
+        if len(selections) > 1:
+            words = set(OF_TABLE.findall(fold_name(asked)))
+            of_word = [
+                found
+                for found in selections
+                if not words.isdisjoint(OF_TABLE.findall(fold_name(" ".join(_names_of(found[0])))))
+            ]
+            selections = of_word if len(of_word) == 1 else [found for found in selections if found[0] is first]
         if len(selections) != 1:
             return None
         (source, number, selection), *_ = selections

@@ -21,7 +21,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import accumulate, groupby
 from pathlib import PurePath
 from typing import NamedTuple
@@ -51,14 +50,14 @@ from rag_assets.query.ask.wanted import (
     terms_held,
     terms_of,
 )
+from rag_assets.query.asked_sections import AskedSections
 from rag_assets.query.page_sections import (
+    OF_TABLE,
     PageBlock,
     PageBlocks,
-    PagePaths,
     body_rows,
     cells_of,
     header_rows,
-    numbers_named,
     standing_together,
 )
 from rag_assets.query.results import FoundQuestion
@@ -113,12 +112,13 @@ _NUMBERED_NAME = re.compile(
 )
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _ABBREVIATION = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{2,}(?![A-Za-z0-9])")
-_LISTED_NUMBERS = 2  # beside the one that is asked for
+_EXPLAINING = 0.6  # of a score, for what is said on how to fill in a form, where its data are asked for
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_VALUE = 0.4  # of a score, for a statement without a number, date or address where one is asked for
 _LACKING_VALUE = 2.0  # taken off where the best statement has none
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
+_LANGUAGE_NAMED = re.compile(r"英[語文名訳]|[和日]文|日本語|和[名訳]|\b(?:japanese|english)\b", re.IGNORECASE)
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
@@ -137,6 +137,7 @@ _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long
 _READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
 _LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
+_TABLE_IN_LATIN = re.compile(rf"(?<![A-Za-z\d_./-])[A-Za-z]{{3,}}(?=[」』]?(?:{OF_TABLE.pattern}))", re.IGNORECASE)
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
 _WHICH_ASKED = re.compile(
@@ -219,8 +220,12 @@ def extracts(
     sureness = []
     for ask in asks:
         question = _weighted_question(ask, candidates)
-        called = _in_numbered_section(question.text, _named_in(ask.name, candidates), blocks_of)
-        ranking = _ranking(question, called, scorer)
+        called = _named_in(ask.name, candidates)
+        page_names = {
+            (source.document_id, source.page_number): source.page_name or ""
+            for source in (candidate.source for candidate in called)
+        }
+        ranking = _ranking(question, called, AskedSections(question.text, page_names, blocks_of), scorer)
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
             1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
@@ -290,50 +295,6 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
     return named_candidates or candidates
 
 
-def _in_numbered_section(
-    question: str, candidates: Sequence[_Candidate], blocks_of: PageBlocks
-) -> Sequence[_Candidate]:
-    """The candidates without those under a heading of another number, and without contents, of documents in which
-    headings of that level have the number that the question names, as `v2.0`.
-    """
-    asked = numbers_named(question)
-    if not asked:
-        return candidates
-    headings: dict[str, set[tuple[int, str]]] = {}  # by document, with their level
-    for document, number in {(candidate.source.document_id, candidate.source.page_number) for candidate in candidates}:
-        of_page = (pair for block in blocks_of(document, number) for pair in enumerate(block.path))
-        headings.setdefault(document, set()).update(of_page)
-    levels = {  # of the numbers that the question names, by kind
-        document: {(kind, level) for level, heading in pairs for kind, _ in numbers_named(heading) & asked}
-        for document, pairs in headings.items()
-    }
-    names = {
-        document: {squeezed(heading) for _, heading in headings[document] if numbers_named(heading)}
-        for document, of_document in levels.items()
-        if of_document
-    }
-    paths_of = cache(lambda document, number: PagePaths(blocks_of(document, number)))
-
-    def is_elsewhere(candidate: _Candidate) -> bool:
-        source, statement = candidate.source, candidate.statement
-        if source.document_id not in names:
-            return False
-        lines = statement.lines or statement.text.splitlines()
-        listed = [line for line in lines if squeezed(line) in names[source.document_id]]
-        if sum(not numbers_named(line) & asked for line in listed) >= _LISTED_NUMBERS:
-            return True
-        own_kinds = {kind for kind, _ in numbers_named(statement.text) & asked}
-        path = paths_of(source.document_id, source.page_number).path_of(lines)
-        above = [
-            {pair for pair in numbers_named(path[level]) if pair[0] == kind}
-            for kind, level in levels[source.document_id]
-            if level < len(path) and kind not in own_kinds
-        ]
-        return any(pairs and not pairs & asked for pairs in above)
-
-    return [candidate for candidate in candidates if not is_elsewhere(candidate)]
-
-
 def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
     """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
     texts: dict[str, str] = {}
@@ -382,18 +343,26 @@ def _weighted_question(ask: Ask, candidates: Sequence[_Candidate]) -> WeightedQu
 
 
 def _ranking(
-    question: WeightedQuestion, candidates: Sequence[_Candidate], scorer: AnswerScorer | None
+    question: WeightedQuestion,
+    candidates: Sequence[_Candidate],
+    sections: AskedSections,
+    scorer: AnswerScorer | None,
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores: by words, and of the first ones by
-    how surely they answer, too.
+    how surely they answer, too. None of those elsewhere than the question asks for.
     """
     sources = {candidate.source.number: candidate.source for candidate in candidates}
     coverage = {number: _coverage(question.text, source) for number, source in sources.items()}
     foreign = {number for number, source in sources.items() if _is_foreign(question.text, source)}
     scored_candidates = [
-        (_words_score(question, candidate, coverage[candidate.source.number]), candidate)
+        (
+            _words_score(question, candidate, coverage[candidate.source.number])
+            * (_EXPLAINING if sections.is_on_filling_in(*_place(candidate)) else 1.0),
+            candidate,
+        )
         for candidate in candidates
         if candidate.statement.kind is not StatementKind.HEADING
+        and not sections.is_elsewhere(*_place(candidate))
         and (question.share(candidate.own | candidate.above) > 0 or candidate.source.number in foreign)
     ]
     best = sorted(scored_candidates, key=lambda pair: -pair[0])[:READ_TOGETHER]
@@ -405,7 +374,32 @@ def _ranking(
         (score - _LOG_ODDS * (best_log_odds - odds), replace(candidate, log_odds=odds))
         for (score, candidate), odds in zip(best, log_odds, strict=True)
     ]
-    return sorted(rescored_candidates, key=lambda pair: -pair[0])
+    return _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
+
+
+def _own_language_first(question: str, ranking: list[tuple[float, _Candidate]]) -> list[tuple[float, _Candidate]]:
+    """A ranking with what says the same on another page of the document as the best, as surely, and only the latter in
+    words of another language than the question's, before it.
+    """
+    if _LANGUAGE_NAMED.search(question):
+        return ranking
+    (score, best), is_japanese_asked = ranking[0], is_asked_in_japanese(question)
+
+    def is_in_another(terms: frozenset[str]) -> bool:
+        return any(term.isascii() and term.isalpha() if is_japanese_asked else not term.isascii() for term in terms)
+
+    for place, (other_score, other) in enumerate(ranking):
+        if other_score < _TIED * score:
+            break
+        is_beside = other.source.document_id == best.source.document_id and other.source.page_id != best.source.page_id
+        is_alike = len(best.own & other.own) >= _ALIKE * len(best.own | other.own)
+        if is_beside and is_alike and is_in_another(best.own - other.own) and not is_in_another(other.own - best.own):
+            return [(score, other), *ranking[:place], *ranking[place + 1 :]]
+    return ranking
+
+
+def _place(candidate: _Candidate) -> tuple[str, int, Statement]:
+    return candidate.source.document_id, candidate.source.page_number, candidate.statement
 
 
 def _placed_statement(candidate: _Candidate, question: WeightedQuestion) -> PlacedStatement:
@@ -620,7 +614,8 @@ def _sureness(
         not any(identifier.startswith(term) for identifier in known_identifiers) for term in missing_identifiers
     )  # else of the series of another
     quotes = map(terms_of, QUOTED.findall(question.text))
-    long_words = map(terms_of, _LONG_WORD.findall(keywords(question.text)))
+    names = (pattern.findall(keywords(question.text)) for pattern in (_LONG_WORD, _TABLE_IN_LATIN))
+    long_words = (terms_of(name) for found in names for name in found)
     lacks_word = any(len(terms & held_terms) < _HELD_SHARE * len(terms) for terms in quotes)
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
     called = f"{best.source.document_id}\n{best.source.title}\n{best.source.beginning}"

@@ -148,7 +148,9 @@ _TOPIC = re.compile(
 )
 _THAT = re.compile("(?:その|それらの|この|あの)(?=[^\\s、。])")
 _DIGIT = re.compile(r"\d")
-_NUMBERED = re.compile(r"[A-Za-z]+\d[A-Za-z\d]*|(?<![\d.])\d+(?:年度?|月|期)")  # a code, a year or a month
+_NUMBERED = re.compile(  # a code, a year or a month, or a bare number
+    rf"[A-Za-z]+\d[A-Za-z\d]*|(?<![\d.])\d+(?:年度?|月|期)|(?<![A-Za-z\d.,])\d+(?![A-Za-z\d.,%％{KANJI}{KATAKANA}])"
+)
 _YEAR_ALONE = re.compile(r"(?<![A-Za-z\d.,])(?:19|20)\d{2}(?![\d.,])")
 _ENDS_IN_YEAR = re.compile(r"(?<=[A-Za-z])(?:19|20)\d{2}$")
 _PART = re.compile(f"[{KANJI}{KATAKANA}]{{2}}|[A-Z]{{2}}")  # of a Japanese compound
