@@ -1,7 +1,8 @@
-"""What kinds of values a column of a table has: 「契約区分にはどんな種類がある」, "What values of status are there?".
+"""What stands in a column of a table: each kind of value once (「契約区分にはどんな種類がある」, "What values of status
+are there?"), or all that a list of things lists (「どんな画面がありますか」, of a table called 画面一覧).
 
-A passage holds a part of a table; the values of all its rows are told from the table as it was read, each once, in the
-order in which they come.
+A passage holds a part of a table; the values of all its rows are told from the table as it was read, in the order in
+which they come.
 
 What stays out: on which page the table is (`rag_assets.query.ask.asking`), and the rows that have a value
 (`rag_assets.query.rows_sharing`).
@@ -26,6 +27,16 @@ _KINDS_ASKED = re.compile(rf"何種類|(?:どんな|どういう|どのような
 _KNOWN = re.compile(  # of what may stand behind the name of the column
     rf"何種類|{_KINDS}|何|全部?|一覧|列挙|[取使選入指設登定録得有挙教知示見出]"
 )
+_THING = rf"([{HAN}{KATAKANA_AND_MARKS}a-z]{{1,12}})"
+_THINGS_ASKED = re.compile(
+    rf"(?:どんな|どのような|どういう|どういった){_THING}(?:が|は|を)?(?:全部で?)?(?:あ[りる]|用意|登録され|定義され|提供され|備え|存在)"
+    rf"|{_THING}の?一覧(?:表)?(?:を|は|が)?(?:教え|見せ|見た|知り|示し|挙げ|出し|くだ|お願い|欲し|ほし|$)"
+    rf"|{_THING}(?:を|は)(?:全部|すべて|全て)(?:教え|見せ|知り|示し|挙げ|列挙)"
+)
+_LEAST_WORD = 2  # characters of a word that a table must be called by
+_WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[a-z\d]+")
+_NAME = "名称?|名前"
+_IDENTIFIER = re.compile(r"(?:id|番号|コード)$")
 _BEFORE_NAME = rf"{_ENGLISH_KINDS}(?: are there)?(?: (?:of|in|for|does|can))?(?: the| column)*\W+"
 
 
@@ -52,6 +63,48 @@ def values_of_column(question: str, tables: Sequence[TableOfPage], *, are_whole:
     joined = (replace(alike[0], rows=tuple(row for part in alike for row in part.rows)) for alike in parts.values())
     selections = [found for table in joined if (found := _values(fold_name(question), table, are_whole)) is not None]
     return selections[0] if len(selections) == 1 else None
+
+
+def thing_listed(question: str) -> str | None:
+    """The things, folded, of which a question asks all that there are; None of any other question."""
+    match = (
+        _THINGS_ASKED.search(fold_name(question.strip().rstrip("。?？! "))) if len(question) <= QUESTION_CHARS else None
+    )
+    return next(filter(None, match.groups()), None) if match is not None else None
+
+
+def things_of_list(question: str, thing: str, table: TableOfPage) -> Selection | None:
+    """All rows of a table that is called a list of things, by the names of these and what identifies them.
+
+    Args:
+        question: The question.
+        thing: What it asks for, see `thing_listed`.
+        table: A table with the names of its page and document.
+
+    Returns:
+        The rows, after how many they are; None where the table is called otherwise or has no column of their names, or
+        the question has a word that is none of its names, of its place or of how its document begins.
+    """
+    folded_text, listed = fold_name(question), f"{thing}一覧"
+    names = [*map(fold_name, table.names)]
+    called_list = next((name for name in table.names if listed in fold_name(name)), None)
+    if called_list is None:
+        return None
+    called = " ".join([*names, fold_name(table.beginning)])
+    rest = _THINGS_ASKED.sub(" ", folded_text).replace(thing, " ")
+    if CONDITIONED.search(rest) or any(
+        len(word) >= _LEAST_WORD and word not in called for word in _WORDS.findall(rest)
+    ):
+        return None
+    pattern = re.compile(rf"{re.escape(thing)}|{_NAME}|.*{re.escape(thing)}.*(?:{_NAME})")
+    place = next((at for at, key in enumerate(table.keys) if pattern.fullmatch(key)), None)
+    rows = [row for row in table.rows if place is not None and row[place]]
+    if place is None or len(rows) < 2 or not table.is_told_apart_by(place):
+        return None
+    identifiers = [at for at, key in enumerate(table.keys) if at != place and _IDENTIFIER.search(key)]
+    said_places = [*[at for at in identifiers if table.is_told_apart_by(at)][:1], place]
+    pairs = tuple(tuple((table.columns[at], row[at]) for at in said_places if row[at]) for row in rows)
+    return Selection(pairs, tuple(rows), number_said(len(rows), folded_text, called_list))
 
 
 def _values(folded_text: str, table: TableOfPage, are_whole: bool) -> Selection | None:

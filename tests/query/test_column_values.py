@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assets.query.ask.table_rows import Selection, TableOfPage
-from rag_assets.query.column_values import values_of_column
+from rag_assets.query.column_values import thing_listed, things_of_list, values_of_column
 
 COLUMNS = ["顧客ID", "事業者名", "契約区分", "比較上の位置づけ", "件数"]
 ROWS = [
@@ -83,3 +83,55 @@ def test_a_cell_that_lists_values_is_no_kind_of_its_own() -> None:
 )
 def test_nothing_is_told_of_another_question(question: str) -> None:
     assert values(question) is None
+
+
+SCREENS = [
+    ["1", "W01", "企業情報一覧", "社員"],
+    ["2", "W02", "企業情報詳細", "社員"],
+    ["3", "W03", "顧客情報更新", "社員"],
+]
+
+
+def listed(question: str, names: tuple[str, ...] = ("顧客管理システム", "画面一覧")) -> Selection | None:
+    cells = [["No", "画面ID", "画面名", "利用者"], *SCREENS]
+    block: dict[str, Any] = {"header_row_count": 1, "rows": [{"cells": row} for row in cells], "section": []}
+    table = TableOfPage.of(block, names)
+    thing = thing_listed(question)
+    assert table is not None
+    return things_of_list(question, thing, table) if thing is not None else None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "どんな画面がありますか",
+        "顧客管理システムにはどのような画面が用意されていますか。",
+        "画面の一覧を教えてください",
+        "画面を全部教えて",
+        "顧客管理システムの画面一覧は？",
+    ],
+)
+def test_all_that_a_list_lists_is_told_by_name_and_identifier(question: str) -> None:
+    selection = listed(question)
+    assert selection is not None
+    assert selection.said == "3件 (画面一覧)"
+    assert selection.rows[0] == (("画面ID", "W01"), ("画面名", "企業情報一覧"))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "管理者が使う画面の一覧を教えて",  # a condition
+        "社員以外の画面の一覧",
+        "在庫システムにはどんな画面がありますか",  # another one
+        "どんな帳票がありますか",
+        "画面名は何ですか",
+        "画面の色はどんな種類がありますか",
+    ],
+)
+def test_a_list_answers_for_no_other_question(question: str) -> None:
+    assert listed(question) is None
+
+
+def test_a_table_that_is_called_no_list_lists_nothing() -> None:
+    assert listed("どんな画面がありますか", ("画面設計書", "1 企業情報")) is None

@@ -81,7 +81,7 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits
-from rag_assets.query.column_values import asks_for_kinds, values_of_column
+from rag_assets.query.column_values import asks_for_kinds, thing_listed, things_of_list, values_of_column
 from rag_assets.query.documents_about import documents_about, topic_of
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
@@ -349,6 +349,15 @@ class Asking:
         of_tables = [hit for hit in retrieval.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
         first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
         tables, unread = self._tables(first_hits)
+        thing = thing_listed(question)
+        lists = [
+            (page, listed)
+            for page, table in (tables if thing is not None else ())
+            if (listed := things_of_list(question, thing or "", table)) is not None
+        ]
+        if len(lists) == 1:
+            page, listed = lists[0]
+            return self._from_rows(retrieval, listed, page.document_id, page.number, trace, began)
         selections = [
             (page, selection) for page, table in tables if (selection := row_question.select(table)) is not None
         ]
