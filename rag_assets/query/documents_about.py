@@ -43,8 +43,8 @@ _ENGLISH = re.compile(
     r"\b(?:which|what) (?:of the )?(?:documents?|files?)\b[^?]*?"
     r"\b(?:describes?|mentions?|covers?|contains?|explains?|discuss(?:es)?|(?:is|are) (?:about|on)|talks? about"
     r"|deals? with|(?:has|have) (?:something|anything|information) (?:about|on)|says? (?:some|any)thing about)\b"
-    r" (?P<topic>[^?]+)"
-    r"|\bwhere (?:is|are) (?P<placed>[^?]+?) (?:described|documented|explained)\b",
+    r" (?:the |an? )?(?P<topic>[^?]+)"
+    r"|\bwhere (?:is|are) (?:the |an? )?(?P<placed>[^?]+?) (?:described|documented|explained)\b",
     re.IGNORECASE,
 )
 _OTHERWISE = re.compile(
@@ -112,7 +112,8 @@ def documents_about(
 
 
 def _has_phrase(phrase: str, text: str) -> bool:
-    return phrase in fold_name(text)
+    """Whether a text holds a folded phrase, one of Latin letters as words of its own."""
+    return re.search(rf"(?<![a-z\d]){re.escape(phrase)}(?![a-z\d])", fold_name(text)) is not None
 
 
 def _has_words(words: list[tuple[str, ...]], text: str) -> bool:
