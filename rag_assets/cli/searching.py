@@ -54,6 +54,7 @@ class _ModeNames(click.ParamType[str]):
         return [CompletionItem(f"{before}{name}") for name in self._names if name.startswith(prefix)]
 
 
+_SUMMARIES = "page"  # where none are named
 _OPTIONS = (  # that `search` and `ask` share
     click.option(
         "--mode",
@@ -71,7 +72,7 @@ _OPTIONS = (  # that `search` and `ask` share
     click.option(
         "--summaries",
         type=click.Choice(["page", "file"]),
-        help="First step of two_step [page].",
+        help=f"First step of two_step [{_SUMMARIES}].",
     ),
     click.option(
         "--level", type=click.IntRange(0), help="Reports that graph_global reads [setting search.global_level]."
@@ -163,6 +164,7 @@ def search(
     search_mode, count = _chosen_mode(mode, retriever, defaults.mode), k or defaults.k
     conditions = parse_filters(filters)
     levels = _levels(search_mode, level, summaries, defaults.levels, dynamic=dynamic)
+    summaries = summaries or _SUMMARIES
     base = knowledge_base(home)
     if queries is not None:
         results = base.search_all(
@@ -171,7 +173,7 @@ def search(
             count,
             conditions,
             granularity=granularity,
-            summaries=summaries or "page",
+            summaries=summaries,
             levels=levels,
         )
         for line in run_lines(results):
@@ -186,7 +188,7 @@ def search(
         count,
         conditions,
         granularity=granularity,
-        summaries=summaries or "page",
+        summaries=summaries,
         levels=levels,
     )
     if as_json:
@@ -255,13 +257,14 @@ def ask(
     turns = _turns(history) if history is not None else []
     ask_mode = _chosen_mode(mode, retriever, defaults.ask_mode)
     levels = _levels(ask_mode, level, summaries, defaults.levels, dynamic=dynamic)
+    summaries = summaries or _SUMMARIES
     events = knowledge_base(home).ask_stream(
         text,
         ask_mode,
         k or defaults.k,
         conditions,
         history=turns,
-        summaries=summaries or "page",
+        summaries=summaries,
         levels=levels,
     )
     answer = _followed(events, is_shown=not as_json)

@@ -65,27 +65,24 @@ def values_of_column(question: str, tables: Sequence[TableOfPage], *, are_whole:
     return selections[0] if len(selections) == 1 else None
 
 
-def thing_listed(question: str) -> str | None:
-    """The things, folded, of which a question asks all that there are; None of any other question."""
-    match = (
-        _THINGS_ASKED.search(fold_name(question.strip().rstrip("。?？! "))) if len(question) <= QUESTION_CHARS else None
-    )
-    return next(filter(None, match.groups()), None) if match is not None else None
-
-
-def things_of_list(question: str, thing: str, table: TableOfPage) -> Selection | None:
-    """All rows of a table that is called a list of things, by the names of these and what identifies them.
+def things_of_list(question: str, table: TableOfPage) -> Selection | None:
+    """All rows of a table that is called a list of the things of which a question asks all that there are.
 
     Args:
         question: The question.
-        thing: What it asks for, see `thing_listed`.
         table: A table with the names of its page and document.
 
     Returns:
-        The rows, after how many they are; None where the table is called otherwise or has no column of their names, or
-        the question has a word that is none of its names, of its place or of how its document begins.
+        The names of the things and what identifies them, after how many they are; None where that is not asked, the
+        table is called otherwise or has no column of their names, or the question has a word that is none of its names,
+        of its place or of how its document begins.
     """
-    folded_text, listed = fold_name(question), f"{thing}一覧"
+    folded_text = fold_name(question.strip().rstrip("。?？! "))
+    match = _THINGS_ASKED.search(folded_text) if len(question) <= QUESTION_CHARS else None
+    if match is None:
+        return None
+    thing = next(filter(None, match.groups()))
+    listed = f"{thing}一覧"
     names = [*map(fold_name, table.names)]
     called_list = next((name for name in table.names if listed in fold_name(name)), None)
     if called_list is None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assets.query.ask.table_rows import Selection, TableOfPage
-from rag_assets.query.column_values import thing_listed, things_of_list, values_of_column
+from rag_assets.query.column_values import things_of_list, values_of_column
 
 COLUMNS = ["顧客ID", "事業者名", "契約区分", "比較上の位置づけ", "件数"]
 ROWS = [
@@ -96,9 +96,8 @@ def listed(question: str, names: tuple[str, ...] = ("顧客管理システム", 
     cells = [["No", "画面ID", "画面名", "利用者"], *SCREENS]
     block: dict[str, Any] = {"header_row_count": 1, "rows": [{"cells": row} for row in cells], "section": []}
     table = TableOfPage.of(block, names)
-    thing = thing_listed(question)
     assert table is not None
-    return things_of_list(question, thing, table) if thing is not None else None
+    return things_of_list(question, table)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ from rag_assets.query.ask.statements import heading_above, statements
 from rag_assets.query.ask.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage, are_sample
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.ask.wanted import AnswerTraits
-from rag_assets.query.column_values import asks_for_kinds, thing_listed, things_of_list, values_of_column
+from rag_assets.query.column_values import asks_for_kinds, things_of_list, values_of_column
 from rag_assets.query.documents_about import documents_about, topic_of
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.named_document import named_document
@@ -349,12 +349,7 @@ class Asking:
         of_tables = [hit for hit in retrieval.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
         first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
         tables, unread = self._tables(first_hits)
-        thing = thing_listed(question)
-        lists = [
-            (page, listed)
-            for page, table in (tables if thing is not None else ())
-            if (listed := things_of_list(question, thing or "", table)) is not None
-        ]
+        lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table)) is not None]
         if len(lists) == 1:
             page, listed = lists[0]
             return self._from_rows(retrieval, listed, page.document_id, page.number, trace, began)
@@ -470,10 +465,8 @@ class Asking:
         if answers:
             first = sentences[0].citations[0].number
             source = next(source for source in sources if source.number == first)
-            if (kinds := self._kinds(retrieval, asked, source, trace)) is not None:
-                return kinds
-            if row and (shared_rows := self._shared_rows(retrieval, asked, row, source, trace)) is not None:
-                return shared_rows
+            if (of_page := self._of_page(retrieval, asked, row, source, trace)) is not None:
+                return of_page
         plain, sources = numbered_as_cited(plain_sentences(sentences, sources), sources)
         is_near = not answers or are_sample(retrieval.question, [sentence.text for sentence in plain])
         is_near = is_near or rules_out(retrieval.question, row)
@@ -487,31 +480,24 @@ class Asking:
         unread = unread_files_named(retrieval.question, retrieval.language, self.stored)
         return f"{unread}\n{otherwise[retrieval.language]}" if unread else ""
 
-    def _shared_rows(
+    def _of_page(
         self, retrieval: Retrieval, asked: str, row: Sequence[str], source: Source, trace: TraceRecorder
     ) -> _AnswerParts | None:
-        """The rows of the table of a row that share with it what the question names; None where no others do."""
-        began = time.perf_counter()
-        page = self._tables_asked(asked, source)
-        if page is None:
-            return None
-        number, tables, is_whole = page
-        row = row if number == source.page_number else ()
-        selection = rows_sharing(asked, row, tables, are_whole=is_whole)
-        if selection is None:
-            return None
-        return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
-
-    def _kinds(self, retrieval: Retrieval, asked: str, source: Source, trace: TraceRecorder) -> _AnswerParts | None:
-        """The different values of the column whose kinds of values a question asks for; None where it asks for none."""
-        if not asks_for_kinds(asked):
+        """What the tables of a page tell: the kinds of values of a column, or else the rows that share with the best
+        one what the question names; None where neither is asked.
+        """
+        for_kinds = asks_for_kinds(asked)
+        if not row and not for_kinds:
             return None
         began = time.perf_counter()
         page = self._tables_asked(asked, source)
         if page is None:
             return None
         number, tables, is_whole = page
-        selection = values_of_column(asked, tables, are_whole=is_whole)
+        selection = values_of_column(asked, tables, are_whole=is_whole) if for_kinds else None
+        if selection is None and row:
+            of_page = row if number == source.page_number else ()
+            selection = rows_sharing(asked, of_page, tables, are_whole=is_whole)
         if selection is None:
             return None
         return self._from_rows(retrieval, selection, source.document_id, number, trace, began)
