@@ -193,7 +193,7 @@ def collection(pack: Pack, name: str, home: Path, questions: Path) -> None:
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.pipeline.settings import load_settings
-    from rag_assets.query.ask import extracts
+    from rag_assets.query.ask.quoted import extracts
 
     recorder = _Recorder()
 

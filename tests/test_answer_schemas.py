@@ -36,8 +36,8 @@ from rag_assets.models.openai.model import response_format
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import language_model, rehearsed_requests
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query.ask import graph_global, reader, text_map_reduce
-from rag_assets.query.ask.reader import AskedQuestion
+from rag_assets.query.ask.written import graph_global, reader, text_map_reduce
+from rag_assets.query.ask.written.reader import AskedQuestion
 from rag_assets.query.search import rewriting, sub_queries
 from rag_assets.query.search.knowledge import Selection
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_assets.query import Answer, AnswerEvent, Turn
-    from rag_assets.query.ask.report_levels import LevelChoice
     from rag_assets.query.results import SearchResult
+    from rag_assets.query.search.report_levels import LevelChoice
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit

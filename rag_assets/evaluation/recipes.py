@@ -34,9 +34,9 @@ from rag_assets.evaluation.report import TextTable, amount_text, cell, interval_
 from rag_assets.evaluation.runs import ANSWER, Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, COST, SEED, Figure, figures
 from rag_assets.evaluation.statistics import Comparison, Interval, change_text, compare
-from rag_assets.query.ask.report_levels import LevelChoice, ReportTree, choose_reports
 from rag_assets.query.knowledge_base import KnowledgeBase, QueryOptions
 from rag_assets.query.search.hyde import Fusion, Generator
+from rag_assets.query.search.report_levels import LevelChoice, ReportTree, choose_reports
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.tokens import estimate_tokens

@@ -12,9 +12,9 @@ from rag_assets.evaluation.judges.judgements import JudgedAnswer, Progress, no_p
 from rag_assets.evaluation.judging import judge_answer
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
-from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.results import Hit, ModelCall, SearchResult
+from rag_assets.query.search.report_levels import LevelChoice
 
 MEASURES = (
     *("R@5", "R@1", "R@10", "All@5", "All@10", "Hit@1", "Hit@5", "HitRate@4"),

@@ -172,7 +172,7 @@ def plan_questions(home: "Home", ask: "Callable[[KnowledgeBase], object]") -> li
     """
     from rag_assets.models.structured import StructuredModel
     from rag_assets.pipeline.opening import knowledge_base
-    from rag_assets.query.ask import graph_global, text_map_reduce
+    from rag_assets.query.ask.written import graph_global, text_map_reduce
     from rag_assets.query.search import rewriting
 
     simulations: dict[str, Simulate] = dict.fromkeys((graph_global.MAP_STEP, text_map_reduce.MAP_STEP), _helpful)

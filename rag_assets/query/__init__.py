@@ -12,13 +12,13 @@ from rag_assets.query.ask.answers import (
     Source,
     TextPiece,
 )
-from rag_assets.query.ask.reader import ReaderOptions
-from rag_assets.query.ask.report_levels import LevelChoice
+from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
 from rag_assets.query.knowledge_base import KnowledgeBase, QueryModels, QueryOptions, SearchDefaults
 from rag_assets.query.results import Citation, FoundQuestion, Hit, ModelCall, Rescored, SearchResult, Step, Trace
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.hyde import Fusion, Generator, HydeOptions
+from rag_assets.query.search.report_levels import LevelChoice
 from rag_assets.query.stored import StoredTables
 
 __all__ = [

@@ -22,10 +22,10 @@ from rag_assets.contracts.tables import (
     VectorTable,
 )
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
-from rag_assets.query.ask.asking import Asking, Retrieval
+from rag_assets.query.ask.asking import Asking
+from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.quotes import COMPARES_LANGUAGES
-from rag_assets.query.ask.reader import ReaderOptions
-from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
+from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import NO_FILTERS, Filters, check_filters
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
@@ -38,6 +38,7 @@ from rag_assets.query.search.modes import Modes, SearchParameters
 from rag_assets.query.search.passage_graph import PassageGraphs
 from rag_assets.query.search.passages import CANDIDATES
 from rag_assets.query.search.ranking_weights import Ranking
+from rag_assets.query.search.report_levels import LevelChoice, ReportTree
 from rag_assets.query.search.request import Indexes, RetrievalRequest, clean_text
 from rag_assets.query.search.reranking import Reranking
 from rag_assets.query.search.rewriting import RewriteSearch
@@ -376,8 +377,6 @@ class KnowledgeBase:
         # the query holds what it refers to
         own_parameters = parameters if resolves else replace(parameters, history=())
         request, candidates = self._retrieve(query, vector, own_parameters, modes, trace)
-        retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
-        reader, reports = self._options.reader, self._options.reports
 
         def find(text: str) -> tuple[Hit, ...]:
             _, passages = self._retrieve(
@@ -385,11 +384,13 @@ class KnowledgeBase:
             )
             return self._hits(passages[: parameters.k], trace)
 
-        asking = Asking(
-            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, self._scorer),
-            self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None,
+        hits = self._hits(candidates[: parameters.k], trace)
+        found = Found(
+            *(question, parameters, request, hits, self._indexes, self._hits, self._stored, find), trace=trace
         )
-        yield from asking.events(retrieval, trace, live=live)
+        meaning = self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None
+        asking = Asking(modes.model, self._options.reader, self._options.reports, self._scorer, meaning)
+        yield from asking.events(found, live=live)
 
     def _choose(
         self, query: str, parameters: SearchParameters, trace: TraceRecorder, *, answers: bool = False

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, modes_lacking
 from rag_assets.contracts.ports import Turn
-from rag_assets.query.ask.report_levels import LevelChoice
+from rag_assets.query.search.report_levels import LevelChoice
 
 MAX_QUERY_CHARS = 20_000
 FILTER_DESCRIPTION = "`FIELD=VALUE` with document, folder, format, language, page_name, modified or facet.NAME."

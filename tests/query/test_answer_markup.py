@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from rag_assets.query.ask.checking import joined
 from rag_assets.query.ask.markup import stable_beginning, without_markup
+from rag_assets.query.ask.written.checking import joined
 
 EVIDENCE = "See https://docs.example/a?b=1, and https://docs.example/wiki_(x)."
 

@@ -8,7 +8,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Filters
-from rag_assets.query.documents_about import topic_of
+from rag_assets.query.ask.overviews.documents_about import topic_of
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import KnowledgeBase, Turn
-from rag_assets.query.ask import extracts as told
 from rag_assets.query.ask.answers import Sentence, Source
-from rag_assets.query.ask.extracts import listed
-from rag_assets.query.ask.statements import StatementKind, heading_above, statements
-from rag_assets.query.ask.wanted import AnswerTraits
-from rag_assets.query.asked_sections import numbers_named
-from rag_assets.query.page_sections import PageBlock
+from rag_assets.query.ask.quoted import extracts as told
+from rag_assets.query.ask.quoted.asked_sections import numbers_named
+from rag_assets.query.ask.quoted.extracts import listed
+from rag_assets.query.ask.quoted.page_sections import PageBlock
+from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
+from rag_assets.query.ask.quoted.wanted import AnswerTraits
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.several_asked import asks_for_several

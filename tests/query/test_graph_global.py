@@ -11,9 +11,9 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, global_answer, pack_reports
-from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions
-from rag_assets.query.ask.report_levels import LevelChoice, ReportedCommunity, ReportText, ReportTree, choose_reports
+from rag_assets.query.ask.written.graph_global import MAP_STEP, REDUCE_STEP, global_answer, pack_reports
+from rag_assets.query.ask.written.reader import AskedQuestion, ReaderOptions
+from rag_assets.query.search.report_levels import LevelChoice, ReportedCommunity, ReportText, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.tokens import estimate_tokens

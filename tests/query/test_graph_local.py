@@ -10,7 +10,7 @@ from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.ask.local_context import local_context
+from rag_assets.query.ask.written.local_context import local_context
 from rag_assets.query.results import Trace, TraceRecorder
 from rag_assets.query.search.graph_local import Walk, walk_between, walk_worth
 from rag_assets.query.search.index import Candidate

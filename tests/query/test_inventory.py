@@ -20,9 +20,9 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.ask.inventory import InventoryAsked, inventory
+from rag_assets.query.ask.overviews.inventory import InventoryAsked, inventory
+from rag_assets.query.ask.overviews.reading_failures import cause_name
 from rag_assets.query.filters import NO_FILTERS
-from rag_assets.query.reading_failures import cause_name
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
 
@@ -227,7 +227,7 @@ def told(question: str, stored: StoredTables, language: str) -> list[str]:
     """What is said of the files without a search; nothing where the question is none for them."""
     asked = InventoryAsked.of(question)
     found = inventory(asked, language, stored, lambda *_: [], None, NO_FILTERS) if asked is not None else None
-    return [each.text for each in found.sentences] or [found.text] if found is not None else []
+    return [each.text for each in found.sentences] or [found.opening] if found is not None else []
 
 
 UNREAD_JA = """

@@ -15,13 +15,13 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
-from rag_assets.query.ask import asking
-from rag_assets.query.ask.extracts import listed
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overview import document_overview, opening, overview
+from rag_assets.query.ask.overviews import answering
+from rag_assets.query.ask.overviews.named_document import named_document
+from rag_assets.query.ask.overviews.overview import document_overview, opening, overview
+from rag_assets.query.ask.overviews.scope import Scope, scope_of
+from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.scope import Scope, scope_of
-from rag_assets.query.named_document import named_document
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.stored import StoredTables
@@ -273,7 +273,7 @@ def test_of_few_documents_each_is_told_of_by_its_beginning_at_least(tmp_path: Pa
 def test_a_folder_of_which_nothing_could_be_read_is_said(tmp_path: Path) -> None:
     rows = ({"document_id": "s/a/1.xls", "folder": "s/a", "format": "xls", "status": "failed", "title": ""},)
     found = overview(Scope("a", rows), "ja", StoredTables(Lake(tmp_path), {}), lambda *_: [])
-    assert (found.text, found.sentences) == ("「a」の文書 1 件は、どれも読み取れませんでした。", ())
+    assert (found.opening, found.sentences) == ("「a」の文書 1 件は、どれも読み取れませんでした。", ())
 
 
 def test_long_questions_take_no_time(sample: KnowledgeBase) -> None:
@@ -385,7 +385,7 @@ def test_only_what_nothing_explains_and_is_all_that_is_asked(
     found = Hit(
         1, 1.0, "s/a.md", "s/a.md#1", 1, None, "c1", hit, "a", Citation("s/a.md", 1, None, None, None, "md", "c1")
     )
-    assert asking._unexplained(question, [found]) == expected
+    assert answering._unexplained(question, [found]) == expected
 
 
 def test_a_document_that_says_nothing_of_itself_is_told_of_by_its_pages(sample: KnowledgeBase, corpus: Corpus) -> None:
@@ -605,10 +605,9 @@ def test_a_document_that_could_not_be_read_has_no_overview(tmp_path: Path) -> No
     stored = lake_of(tmp_path, {DOCUMENTS: [row], PARSE_FAILURES: [failure]})
     named = named_document("a_b.pdfの概要を教えて", stored, None)
     assert named is not None
-    assert document_overview(named.row, "ja", stored, lambda *_: []).text == (
-        "「a_b.pdf」は読み取れませんでした（暗号化・パスワード付き）。"
-    )
-    assert document_overview(named.row, "en", stored, lambda *_: []).text == "“a_b.pdf” could not be read (encrypted)."
+    found = {each: document_overview(named.row, each, stored, lambda *_: []) for each in ("ja", "en")}
+    assert found["ja"].opening == "「a_b.pdf」は読み取れませんでした（暗号化・パスワード付き）。"
+    assert found["en"].opening == "“a_b.pdf” could not be read (encrypted)."
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_assets.query.page_sections import PageBlock, body_rows, header_rows, passages_naming, standing_together
+from rag_assets.query.ask.quoted.page_sections import (
+    PageBlock,
+    body_rows,
+    header_rows,
+    passages_naming,
+    standing_together,
+)
 
 _PANEL = "2.4.3 Alarm Panel"
 _COLOURS = PageBlock("table", ("7. Calendar",), "colour | status\ngrey | open\nred | late", header_row_count=1)

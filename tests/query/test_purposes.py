@@ -6,7 +6,7 @@ import pytest
 from graph_data import record, write
 
 from rag_assets.contracts.tables import CHUNKS
-from rag_assets.query.ask.purposes import Purpose, purposes
+from rag_assets.query.ask.overviews.purposes import Purpose, purposes
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
 

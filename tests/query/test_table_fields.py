@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from rag_assets.query.ask.table_rows import Selection
-from rag_assets.query.rows_sharing import rules_out
+from rag_assets.query.ask.tables.rows_sharing import rules_out
+from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
+from rag_assets.query.ask.tables.table_rows import Selection
 from rag_assets.query.several_asked import asks_for_several
-from rag_assets.query.table_fields import asks_for_fields, fields_named
 
 HEADER = ["No", "論理名", "物理名", "型", "Not Null", "PK", "備考"]
 USERS = [

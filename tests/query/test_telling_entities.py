@@ -6,7 +6,7 @@ from pathlib import Path
 from graph_data import record, write
 
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
-from rag_assets.query.ask.telling_entities import READ, telling_entities
+from rag_assets.query.ask.overviews.telling_entities import READ, telling_entities
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.text.folding import fold_name

@@ -291,7 +291,7 @@ def judge_faithfulness(
     """Compare the sentences of answers with what they cite: `faithful` is the share of the judged ones that follow.
 
     `cited` is the share of the sentences that cite anything. Either is nan where there is none. Whether quoted words
-    stand in a passage needs no judge, see `rag_assets.query.ask.checking`. Arguments and errors are those of
+    stand in a passage needs no judge, see `rag_assets.query.ask.written.checking`. Arguments and errors are those of
     `judge_grades`.
     """
     room = _faithfulness_room(model)

@@ -8,6 +8,8 @@ from pydantic import Field, computed_field
 
 from rag_assets.query.results import Hit, Trace
 
+NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
+
 
 @dataclass(frozen=True)
 class SentenceCitation:
@@ -145,6 +147,26 @@ class Answered:
 
 
 AnswerEvent = EvidenceFound | TextPiece | Answered
+
+
+@dataclass(frozen=True)
+class AnswerParts:
+    """An answer before it is put together; no sentences where the documents do not say.
+
+    Attributes:
+        sentences: The answer.
+        sources: What was given to answer it.
+        opening: What stands above the sentences where no model wrote them; all that is said where there are none. Empty
+            for the usual words.
+        near: Whether the sentences are only near to the question, and no answer.
+        removed: Citations that were taken out.
+    """
+
+    sentences: tuple[Sentence, ...] = ()
+    sources: tuple[Source, ...] = ()
+    opening: str = ""
+    near: bool = False
+    removed: int = 0
 
 
 def numbered_as_cited(

@@ -5,8 +5,10 @@ so that a citation leads to its very cells. Lines that a passage repeats of the 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from rag_assets.query.ask.answers import Source
+from rag_assets.query.ask.answers import Sentence, Source
+from rag_assets.query.ask.quoted.statements import heading_above
 from rag_assets.query.results import Hit
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
@@ -44,6 +46,20 @@ def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tu
 def sources_text(sources: Sequence[Source]) -> str:
     """Sources as a reader sees them: number, place and text."""
     return "\n\n".join(f"[{source.number}] {source.citation}\n{text}" for source, text in _without_repeats(sources))
+
+
+def placed_by_quotes(sentences: Sequence[Sentence], sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Sources, with the heading above what is first quoted of each where the passage has it within."""
+    quotes = {
+        citation.number: citation.quote for sentence in reversed(sentences) for citation in reversed(sentence.citations)
+    }
+    above = {source.number: heading_above(source.whole_text, quotes.get(source.number, "")) for source in sources}
+    return tuple(
+        replace(source, citation=replace(source.citation, heading=above[source.number]))
+        if above[source.number]
+        else source
+        for source in sources
+    )
 
 
 def _without_repeats(sources: Sequence[Source]) -> list[tuple[Source, str]]:

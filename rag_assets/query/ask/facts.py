@@ -1,12 +1,11 @@
 """Facts about documents, put into sentences that cite passages.
 
-What stays out: which facts (`rag_assets.query.ask.overview`, `rag_assets.query.ask.inventory`).
+What stays out: which facts (`rag_assets.query.ask.overviews.overview`, `rag_assets.query.ask.overviews.inventory`).
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
@@ -25,21 +24,6 @@ CITED = 3  # documents that a count cites
 _NAME_CHARS = 60  # of a name of a file or folder
 _BRACKETS = str.maketrans("[]", "［］")
 _BETWEEN = re.compile(r"[\W_]+")
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is said of documents.
-
-    Attributes:
-        sentences: What is said, each with its citations.
-        sources: The passages cited.
-        text: What stands above them, or is said instead where there is nothing to tell of; empty for the usual words.
-    """
-
-    sentences: tuple[Sentence, ...] = ()
-    sources: tuple[Source, ...] = ()
-    text: str = ""
 
 
 class FactWriter:

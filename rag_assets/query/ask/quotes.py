@@ -8,7 +8,7 @@ share with it. Nobody can tell so whether they say the same: a denial shares all
 languages they are compared by meaning, which sees another statement on the same matter, and no denial: of 30 true
 translations 90 % carry their sentence, of 60 other statements on the same matter 2 %.
 
-What stays out: what is done about words that are not found (`rag_assets.query.ask.reader`).
+What stays out: what is done about words that are not found (`rag_assets.query.ask.written.reader`).
 """
 
 import re

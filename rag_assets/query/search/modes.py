@@ -27,9 +27,8 @@ from rag_assets.contracts.modes import (
     retriever_of,
 )
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
-from rag_assets.query.ask.graph_global import GlobalSearch
-from rag_assets.query.ask.report_levels import LevelChoice
-from rag_assets.query.ask.text_map_reduce import search_text_map_reduce
+from rag_assets.query.ask.written.graph_global import GlobalSearch
+from rag_assets.query.ask.written.text_map_reduce import search_text_map_reduce
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
@@ -45,6 +44,7 @@ from rag_assets.query.search.hyde import HydeOptions, HydeSearch
 from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
 from rag_assets.query.search.passages import search_fulltext, search_hybrid, search_two_step, search_vector
 from rag_assets.query.search.ranking_weights import RERANKER, Ranking
+from rag_assets.query.search.report_levels import LevelChoice
 from rag_assets.query.search.request import Mode
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter

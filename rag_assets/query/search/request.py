@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.query.ask.report_levels import ReportTree
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.passage_graph import PassageGraphs
+from rag_assets.query.search.report_levels import ReportTree
 from rag_assets.query.search.reranking import Reranking
 
 

@@ -3,7 +3,7 @@
 A question for several things is answered by all of a list, which a passage may hold in part, or by all rows of a small
 table, of which a statement is one. What a page consists of was told when its file was read.
 
-What stays out: which statement it is (`rag_assets.query.ask.extracts`).
+What stays out: which statement it is (`rag_assets.query.ask.quoted.extracts`).
 """
 
 import re
@@ -15,8 +15,8 @@ from functools import cache, cached_property
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.statements import ITEM, split_cells, together
-from rag_assets.query.ask.wanted import codes_named, is_named
+from rag_assets.query.ask.quoted.statements import ITEM, split_cells, together
+from rag_assets.query.ask.quoted.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import is_total, one_line, squeezed
 

@@ -16,8 +16,6 @@ from rag_assets.query.ask.quotes import Meaning, carries, stands_in, unfounded
 from rag_assets.text.language import detect_language, prompt_language
 from rag_assets.text.plain import one_line
 
-NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
-
 _LANGUAGE_CHARS = 60  # of an answer whose language can be told; of sentences in tables and reports .1 % are mistaken
 _UNSUPPORTED = {"ja": "（出典で確認できません）", "en": " (not confirmed by its sources)"}
 _UNFOUNDED = {"ja": "（出典にありません：{words}）", "en": " (not in its sources: {words})"}

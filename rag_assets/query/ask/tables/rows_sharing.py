@@ -7,8 +7,8 @@ names a column of marks (`外部キーの列`), for those that have the mark; wh
 names a time of day, for those of which that holds. Which these are, the table tells as it was read. Their number is
 said only where no other cell may mean the same, as `済（要確認）` beside `済`, and no row goes on with the one above.
 
-What stays out: which row answers (`rag_assets.query.ask.extracts`), and how many rows there are, their sum, and the one
-with the most (`rag_assets.query.ask.table_rows`).
+What stays out: which row answers (`rag_assets.query.ask.quoted.extracts`), and how many rows there are, their sum, and
+the one with the most (`rag_assets.query.ask.tables.table_rows`).
 """
 
 import operator
@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from rag_assets.query.ask.table_rows import (
+from rag_assets.query.ask.quoted.wanted import QUOTED, codes_named, is_named
+from rag_assets.query.ask.tables.table_rows import (
     QUESTION_CHARS,
     VERB,
     Selection,
@@ -29,7 +30,6 @@ from rag_assets.query.ask.table_rows import (
     measure,
     number_said,
 )
-from rag_assets.query.ask.wanted import QUOTED, codes_named, is_named
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms

@@ -5,7 +5,7 @@ Its terms have weights, by which is told what it names of a statement.
 A statement without a number, a date, money, a percentage, a time or the name of a file where that is asked for is no
 answer, whatever words it shares. Other units are not compared: what scores statements tells them apart as well.
 
-What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
+What stays out: which statement answers best (`rag_assets.query.ask.quoted.extracts`).
 """
 
 import re
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from rag_assets.query.ask.statements import ITEM, NAME_LABEL, Statement, StatementKind
+from rag_assets.query.ask.quoted.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS

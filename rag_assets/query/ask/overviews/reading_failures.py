@@ -4,8 +4,8 @@
 stand before a word for files, or where it asks which files, how many or whether all. What it says beside is for others
 to judge.
 
-What stays out: which files these are (`rag_assets.query.ask.inventory`), but for those whose names stand in a question
-that found no answer.
+What stays out: which files these are (`rag_assets.query.ask.overviews.inventory`), but for those whose names stand in a
+question that found no answer.
 """
 
 import re

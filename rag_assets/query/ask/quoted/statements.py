@@ -8,7 +8,7 @@
 - A question is a heading, as of the answer that follows it.
 - What a connector of a diagram joins (`利用者 → サーバ`) is a statement of its own.
 
-What stays out: which of them answers a question (`rag_assets.query.ask.extracts`).
+What stays out: which of them answers a question (`rag_assets.query.ask.quoted.extracts`).
 """
 
 import re

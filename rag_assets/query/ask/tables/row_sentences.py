@@ -1,6 +1,6 @@
 """Rows selected from a whole table as sentences, each with the passage that holds it.
 
-What stays out: which rows are selected (`rag_assets.query.ask.table_rows`).
+What stays out: which rows are selected (`rag_assets.query.ask.tables.table_rows`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
-from rag_assets.query.ask.statements import STATEMENT_CHARS
-from rag_assets.query.ask.table_rows import Selection
+from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS
+from rag_assets.query.ask.tables.table_rows import Selection
 from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
 

@@ -18,10 +18,10 @@ from rag_assets.contracts.generation import Completion, JsonValue, Request
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
-from rag_assets.query.ask.checking import Draft, drafts_of
 from rag_assets.query.ask.evidence import sources_text
-from rag_assets.query.ask.graph_global import HELPFULNESS, in_groups
-from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions, sentences_request, value_of
+from rag_assets.query.ask.written.checking import Draft, drafts_of
+from rag_assets.query.ask.written.graph_global import HELPFULNESS, in_groups
+from rag_assets.query.ask.written.reader import AskedQuestion, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.request import Indexes, RetrievalRequest

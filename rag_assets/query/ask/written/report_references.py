@@ -18,7 +18,7 @@ import numpy as np
 from rag_assets.contracts.tables import ENTITIES, RELATIONSHIPS
 from rag_assets.graph.reports.context import REFERENCE, Records, cited
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.ask.extracts import quote_for
+from rag_assets.query.ask.quoted.extracts import quote_for
 from rag_assets.query.ask.quotes import stands_in, unfounded
 from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.stored import StoredTables

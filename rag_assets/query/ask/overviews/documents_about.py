@@ -4,8 +4,8 @@ Those whose name, folder or title holds the topic come first, in the order in wh
 which a passage does; where none holds it as it is said, those that hold all its words. Each is told with the line of it
 that holds most of the topic. How many there are is not said: search looks at the best passages alone.
 
-What stays out: which files there are (`rag_assets.query.ask.inventory`), and what documents are about
-(`rag_assets.query.ask.overview`).
+What stays out: which files there are (`rag_assets.query.ask.overviews.inventory`), and what documents are about
+(`rag_assets.query.ask.overviews.overview`).
 """
 
 import re
@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rag_assets.query.ask.facts import STATEMENT_CHARS, Facts, FactWriter, PassagesOf, plain_name
+from rag_assets.query.ask.answers import AnswerParts
+from rag_assets.query.ask.facts import STATEMENT_CHARS, FactWriter, PassagesOf, plain_name
 from rag_assets.query.results import Hit
 from rag_assets.text.folding import content_words, fold_name, shares_held
 from rag_assets.text.language import cut
@@ -70,7 +71,7 @@ def topic_of(question: str) -> str | None:
 
 def documents_about(
     topic: str, language: str, rows: Sequence[Mapping[str, Any]], hits: Sequence[Hit], passages_of: PassagesOf
-) -> Facts | None:
+) -> AnswerParts | None:
     """The documents that say something of a topic.
 
     Args:
@@ -108,7 +109,7 @@ def documents_about(
             writer.add(f"{plain_name(document, _NAME_CHARS)}: {one_line(cited[1])}", [cited])
     if not writer.sentences:
         return None
-    return Facts(tuple(writer.sentences), tuple(writer.sources), _OPENINGS[language])
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _OPENINGS[language])
 
 
 def _has_phrase(phrase: str, text: str) -> bool:

@@ -1,6 +1,6 @@
 """Words that are typical of some documents among others, and the sentences that hold most of them.
 
-What stays out: of which documents, and what else is told of them (`rag_assets.query.ask.overview`).
+What stays out: of which documents, and what else is told of them (`rag_assets.query.ask.overviews.overview`).
 """
 
 import math
@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from rag_assets.contracts.tables import FILE_SUMMARIES, PAGE_SUMMARIES, SYNTHETIC_QA
 from rag_assets.enrich.knowledge.extraction import readable_terms
-from rag_assets.query.ask.telling_entities import READ
+from rag_assets.query.ask.overviews.telling_entities import READ
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.language import split_sentences
 from rag_assets.text.plain import one_line

@@ -4,7 +4,7 @@ Where headings of a document have the number that it names (`v2.0`, 「第3章�
 kind answers; where one sheet is called as the table that it names (「顧客テーブルの…」), nothing of other sheets. What
 is said on how to fill in a form gives way to what has been filled in, unless the question asks for that.
 
-What stays out: what is chosen of the rest (`rag_assets.query.ask.extracts`).
+What stays out: what is chosen of the rest (`rag_assets.query.ask.quoted.extracts`).
 """
 
 import re
@@ -13,8 +13,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 
-from rag_assets.query.ask.statements import Statement
-from rag_assets.query.page_sections import SHEET_NUMBER, PageBlock, PageBlocks, is_called_table, without_table_words
+from rag_assets.query.ask.quoted.page_sections import (
+    SHEET_NUMBER,
+    PageBlock,
+    PageBlocks,
+    is_called_table,
+    without_table_words,
+)
+from rag_assets.query.ask.quoted.statements import Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import KATAKANA

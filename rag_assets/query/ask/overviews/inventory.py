@@ -5,8 +5,8 @@ and which could not be read.
 it, the table of documents does, and that of failures what could not be read. A question that says anything but a kind
 of file and a folder is none of these, as is 「申請に必要な書類は何件」.
 
-What stays out: what documents are about (`rag_assets.query.ask.overview`), and by which words a question asks for
-failures (`rag_assets.query.reading_failures`).
+What stays out: what documents are about (`rag_assets.query.ask.overviews.overview`), and by which words a question asks
+for failures (`rag_assets.query.ask.overviews.reading_failures`).
 """
 
 import re
@@ -24,11 +24,12 @@ from typing import Any, Self
 from rag_assets.contracts.causes import DocumentStatus, FailureCause
 from rag_assets.contracts.formats import EXTENSIONS, FAMILIES
 from rag_assets.contracts.tables import DOCUMENTS, PAGES, PARSE_FAILURES
-from rag_assets.query.ask.facts import CITED, Facts, FactWriter, PassagesOf, counts_of, joined, plain_name
-from rag_assets.query.ask.overview import overview
-from rag_assets.query.ask.scope import Scope, child_folders, documents_called
+from rag_assets.query.ask.answers import AnswerParts
+from rag_assets.query.ask.facts import CITED, FactWriter, PassagesOf, counts_of, joined, plain_name
+from rag_assets.query.ask.overviews.overview import overview
+from rag_assets.query.ask.overviews.reading_failures import BESIDE, FailuresAsked, cause_name
+from rag_assets.query.ask.overviews.scope import Scope, child_folders, documents_called
 from rag_assets.query.filters import Filters
-from rag_assets.query.reading_failures import BESIDE, FailuresAsked, cause_name
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.plain import counted
 from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
@@ -299,7 +300,7 @@ def inventory(
     passages_of: PassagesOf,
     allowed: Collection[str] | None,
     filters: Filters,
-) -> Facts | None:
+) -> AnswerParts | None:
     """What a question asks of the files of a collection.
 
     Args:
@@ -355,7 +356,7 @@ def inventory(
         if not writer.tell(head, documents):
             writer.state(head)
     _tell_items(writer, items, language, examples)
-    return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
 
 
 def _examples(rows: Sequence[_Row]) -> list[str]:
@@ -365,7 +366,7 @@ def _examples(rows: Sequence[_Row]) -> list[str]:
 
 def _no_folder(
     folder: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
-) -> Facts:
+) -> AnswerParts:
     """That there is no such folder, and which there are."""
     return overview(Scope("", (), missing=folder, folders=child_folders(every)), language, stored, passages_of)
 
@@ -392,7 +393,7 @@ def _tell_items(
 
 def _failures(
     text: str, every: Sequence[_Row], language: str, stored: StoredTables, passages_of: PassagesOf
-) -> Facts | None:
+) -> AnswerParts | None:
     """Which files could not be read, whole or in part, and why; None where the question says anything else."""
     rest_text, named_documents = _files_named(text, every)
     question = FailuresAsked.of(rest_text, names_file=bool(named_documents))
@@ -450,7 +451,7 @@ def _failures(
             for document, document_failures in group.items()
         ]
         _tell_items(writer, items, language)
-    return Facts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
 
 
 def _why(row: _Row, failures: Sequence[_Row], names: Mapping[tuple[str, int], str], language: str) -> str:

@@ -5,16 +5,16 @@ A passage holds a part of a table; the values of all its rows are told from the 
 which they come.
 
 What stays out: on which page the table is (`rag_assets.query.ask.asking`), and the rows that have a value
-(`rag_assets.query.rows_sharing`).
+(`rag_assets.query.ask.tables.rows_sharing`).
 """
 
 import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, listed_values, number_said
-from rag_assets.query.ask.wanted import is_named
-from rag_assets.query.rows_sharing import CONDITIONED
+from rag_assets.query.ask.quoted.wanted import is_named
+from rag_assets.query.ask.tables.rows_sharing import CONDITIONED
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, listed_values, number_said
 from rag_assets.text.folding import fold_name
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 

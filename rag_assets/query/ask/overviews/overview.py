@@ -12,8 +12,9 @@ passage. What is counted cites some of the documents that it counts.
 Of one document that a question names stand what kind it is, what it says it is for, its stored summary, and some of its
 headings or sheets.
 
-What stays out: which questions ask for it (`rag_assets.query.search.auto`, `rag_assets.query.named_document`), of which
-documents (`rag_assets.query.ask.scope`), and what is found in them (`purposes`, `telling_entities`, `typical_words`).
+What stays out: which questions ask for it (`rag_assets.query.search.auto`,
+`rag_assets.query.ask.overviews.named_document`), of which documents (`rag_assets.query.ask.overviews.scope`), and what
+is found in them (`purposes`, `telling_entities`, `typical_words`).
 """
 
 import posixpath
@@ -31,13 +32,11 @@ from rag_assets.contracts.causes import BlockKind, DocumentStatus
 from rag_assets.contracts.tables import BLOCKS, DOCUMENT_FACETS, FILE_SUMMARIES, PAGES, PARSE_FAILURES
 from rag_assets.enrich.facets.taxonomy import Value, load_taxonomy
 from rag_assets.enrich.summaries.extraction import METHOD, SEPARATOR
-from rag_assets.query.ask.answers import Source
-from rag_assets.query.ask.extracts import quote_for
+from rag_assets.query.ask.answers import AnswerParts, Source
 from rag_assets.query.ask.facts import (
     CITED,
     STATEMENT_CHARS,
     Cited,
-    Facts,
     FactWriter,
     PassagesOf,
     counts_of,
@@ -46,12 +45,13 @@ from rag_assets.query.ask.facts import (
     squeezed,
 )
 from rag_assets.query.ask.markup import without_markup
-from rag_assets.query.ask.purposes import Purpose, purposes
+from rag_assets.query.ask.overviews.purposes import Purpose, purposes
+from rag_assets.query.ask.overviews.reading_failures import cause_name
+from rag_assets.query.ask.overviews.scope import Scope, documents_in_folders, first_folders
+from rag_assets.query.ask.overviews.telling_entities import READ, evenly, telling_entities
+from rag_assets.query.ask.overviews.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
+from rag_assets.query.ask.quoted.extracts import quote_for
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.scope import Scope, documents_in_folders, first_folders
-from rag_assets.query.ask.telling_entities import READ, evenly, telling_entities
-from rag_assets.query.ask.typical_words import IS_LIST, TypicalSentence, TypicalWords, summary_sentences
-from rag_assets.query.reading_failures import cause_name
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
@@ -163,7 +163,7 @@ def opening(language: str) -> str:
     return _text("opening", language)
 
 
-def overview(scope: Scope, language: str, stored: StoredTables, passages_of: PassagesOf) -> Facts:
+def overview(scope: Scope, language: str, stored: StoredTables, passages_of: PassagesOf) -> AnswerParts:
     """What the documents of a scope are about.
 
     Args:
@@ -178,11 +178,11 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
     if scope.missing:
         known_folders = joined([plain_name(folder) for folder in scope.folders[:_COUNTED]], language)
         text = _text("no_folder", language).format(name=plain_name(scope.missing), known=known_folders or "–")
-        return Facts(text=without_markup(text, ""))
+        return AnswerParts(opening=without_markup(text, ""))
     documents = {row["document_id"]: row for row in scope.rows if row["status"] == "parsed"}
     if not documents:
         text = _text("none_read", language).format(name=plain_name(scope.name), count=len(scope.rows))
-        return Facts(text=without_markup(text, "") if scope.name else "")
+        return AnswerParts(opening=without_markup(text, "") if scope.name else "")
     groups = _groups(documents, scope, language, stored)
     kinds = _kinds(documents, stored, language)
     examples = {next(iter(members)): None for _, members in kinds[:CITED]} or dict.fromkeys(list(documents)[:CITED])
@@ -223,10 +223,12 @@ def overview(scope: Scope, language: str, stored: StoredTables, passages_of: Pas
         if writer.tell_group(group, max(1, _STATEMENTS // len(groups)), len(groups) - place)
     }
     writer.tell_left([folder for folder in counted_folders if folder[0] not in told_of], of_folder)
-    return Facts(tuple(writer.sentences), tuple(writer.sources))
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), opening(language))
 
 
-def document_overview(row: Mapping[str, object], language: str, stored: StoredTables, passages_of: PassagesOf) -> Facts:
+def document_overview(
+    row: Mapping[str, object], language: str, stored: StoredTables, passages_of: PassagesOf
+) -> AnswerParts:
     """What one document is about, by its stored summary.
 
     Args:
@@ -243,7 +245,7 @@ def document_overview(row: Mapping[str, object], language: str, stored: StoredTa
     if row["status"] == DocumentStatus.FAILED:
         failures = stored.read(PARSE_FAILURES, ["document_id", "cause"], [document]).to_pylist()
         causes = joined(list(dict.fromkeys(cause_name(failure["cause"], language) for failure in failures)), language)
-        return Facts(text=without_markup(_text("not_read", language).format(name=name, causes=causes), ""))
+        return AnswerParts(opening=without_markup(_text("not_read", language).format(name=name, causes=causes), ""))
     writer = _Writer(language, passages_of((), [document]))
     names = {fold_name(title) for title in (str(row["title"]), PurePath(document).stem, name)}
     count = int(str(row["page_count"] or 0))
@@ -265,7 +267,7 @@ def document_overview(row: Mapping[str, object], language: str, stored: StoredTa
     writer.leave_room_for_parts()
     _tell_summary(writer, document, names, stored)
     writer.tell_parts(document, _headings(document, content, names, stored))
-    return Facts(tuple(writer.sentences), tuple(writer.sources), _text("document", language))
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("document", language))
 
 
 def _tell_summary(writer: "_Writer", document: str, names: Collection[str], stored: StoredTables) -> None:

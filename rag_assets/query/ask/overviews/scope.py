@@ -6,7 +6,7 @@ fact. Where all that is asked is "What is X?", the folder X is meant only if no 
 word.
 
 What stays out: which questions ask for the whole (`rag_assets.query.search.auto`), and what is said of the documents
-(`rag_assets.query.ask.overview`).
+(`rag_assets.query.ask.overviews.overview`).
 """
 
 import math

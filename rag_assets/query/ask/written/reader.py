@@ -7,7 +7,8 @@ Source: a reader that sees the original question: X. Ma and others, Query rewrit
 language models, EMNLP 2023. Records of title, question and answer, widened queries and examples: L. Mombaerts and
 others, Meta knowledge for retrieval augmented large language models, 2024; deviation: records hold the passage, too.
 
-What stays out: how sources are chosen (`rag_assets.query.ask.evidence`) and checked (`rag_assets.query.ask.checking`).
+What stays out: how sources are chosen (`rag_assets.query.ask.evidence`) and checked
+(`rag_assets.query.ask.written.checking`).
 """
 
 import json
@@ -22,8 +23,8 @@ from rag_assets.contracts.ports import LanguageModel, Session, Turn
 from rag_assets.models.dispatch import answers
 from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
-from rag_assets.query.ask.checking import text_so_far
 from rag_assets.query.ask.evidence import sources_text
+from rag_assets.query.ask.written.checking import text_so_far
 from rag_assets.query.prompting import (
     NOTHING,
     QUERY_TOKENS,

@@ -23,14 +23,14 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced
-from rag_assets.query.ask.reader import AskedQuestion, ReaderOptions
-from rag_assets.query.ask.report_levels import LevelChoice, ReportText, ReportTree, reports_to_read
+from rag_assets.query.ask.written.reader import AskedQuestion, ReaderOptions
 from rag_assets.query.prompting import prompted
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, ranked_passages
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.passage_graph import PassageGraph
 from rag_assets.query.search.passages import CANDIDATES, search_both
+from rag_assets.query.search.report_levels import LevelChoice, ReportText, ReportTree, reports_to_read
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens

@@ -10,8 +10,8 @@ that would answer none does, unless one holds the rows of the others of its docu
 its parts; nor does one with which a table without names of columns may go on.
 
 What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), the rows that
-share something with one that answers (`rag_assets.query.rows_sharing`), and how rows are said
-(`rag_assets.query.ask.row_sentences`).
+share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
+(`rag_assets.query.ask.tables.row_sentences`).
 """
 
 import re
@@ -25,7 +25,7 @@ from typing import Any
 
 from rag_assets.contracts.content import Row
 from rag_assets.parsing.chunking import column_names
-from rag_assets.query.ask.wanted import NOTHING, is_named
+from rag_assets.query.ask.quoted.wanted import NOTHING, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import is_total, one_line

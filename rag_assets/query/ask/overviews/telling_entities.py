@@ -1,7 +1,7 @@
 """Entities that tell documents from others: named by many of a group, and by few that are not of it.
 
 What stays out: how entities are found (`rag_assets.graph`), and what else is told of documents
-(`rag_assets.query.ask.overview`).
+(`rag_assets.query.ask.overviews.overview`).
 """
 
 import math

@@ -1,6 +1,6 @@
 """What documents say they are for: the sentence under 目的, 概要 or "Purpose", or one that begins with 本書は.
 
-What stays out: of which documents, and what else is told of them (`rag_assets.query.ask.overview`).
+What stays out: of which documents, and what else is told of them (`rag_assets.query.ask.overviews.overview`).
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import PurePath
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import CHUNKS
-from rag_assets.query.ask.statements import Statement, StatementKind, statements
+from rag_assets.query.ask.quoted.statements import Statement, StatementKind, statements
 from rag_assets.query.stored import StoredTables
 
 _PAGES = 4  # of a document, the first ones

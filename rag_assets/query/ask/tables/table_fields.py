@@ -5,8 +5,8 @@ as its sheet, in the heading above it, or in a title block (`テーブル物理�
 list of tables, is most like the question, and tells none of the fields. Said are those that have what the question
 names, or all; nothing where a word is left over, which may be a condition, or where two tables are called so.
 
-What stays out: which rows have what a question names (`rag_assets.query.rows_sharing`), and in which document it is
-looked for (`rag_assets.query.ask.asking`).
+What stays out: which rows have what a question names (`rag_assets.query.ask.tables.rows_sharing`), and in which
+document it is looked for (`rag_assets.query.ask.asking`).
 """
 
 import re
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assets.query.ask.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
-from rag_assets.query.ask.wanted import is_named
-from rag_assets.query.page_sections import OF_TABLE, SHEET_NUMBER, is_called_table, without_table_words
-from rag_assets.query.rows_sharing import CONDITIONED, NO_MARK, rows_sharing
+from rag_assets.query.ask.quoted.page_sections import OF_TABLE, SHEET_NUMBER, is_called_table, without_table_words
+from rag_assets.query.ask.quoted.wanted import is_named
+from rag_assets.query.ask.tables.rows_sharing import CONDITIONED, NO_MARK, rows_sharing
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS

@@ -11,8 +11,8 @@ A statement is taken for an answer where it comes near enough, its passage stand
 identifiers of the question stand in it or above it; of a question in parts, where that holds for each. Where a question
 was found that documents answer and that asks the same, its stored answer comes first.
 
-What stays out: how passages are found, what a passage states (`rag_assets.query.ask.statements`), and what a question
-asks for (`rag_assets.query.ask.wanted`).
+What stays out: how passages are found, what a passage states (`rag_assets.query.ask.quoted.statements`), and what a
+question asks for (`rag_assets.query.ask.quoted.wanted`).
 """
 
 import math
@@ -27,8 +27,17 @@ from typing import NamedTuple
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import (
+from rag_assets.query.ask.quoted.asked_sections import AskedSections
+from rag_assets.query.ask.quoted.page_sections import (
+    OF_TABLE,
+    PageBlock,
+    PageBlocks,
+    body_rows,
+    cells_of,
+    header_rows,
+    standing_together,
+)
+from rag_assets.query.ask.quoted.statements import (
     ITEM,
     KANJI_NUMBERS,
     STATEMENT_CHARS,
@@ -37,7 +46,7 @@ from rag_assets.query.ask.statements import (
     statements,
     together,
 )
-from rag_assets.query.ask.wanted import (
+from rag_assets.query.ask.quoted.wanted import (
     FULL_DATE,
     NOTHING,
     NUMBERED,
@@ -50,16 +59,7 @@ from rag_assets.query.ask.wanted import (
     terms_held,
     terms_of,
 )
-from rag_assets.query.asked_sections import AskedSections
-from rag_assets.query.page_sections import (
-    OF_TABLE,
-    PageBlock,
-    PageBlocks,
-    body_rows,
-    cells_of,
-    header_rows,
-    standing_together,
-)
+from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import keywords

@@ -5,8 +5,8 @@ are, is that of a document; any other is only where it ends in a word for docume
 says that it means one. What is asked of a term, a function or a row of a table is none: 「顧客登録の概要」, "What is
 the error about?".
 
-What stays out: what is said of the document (`rag_assets.query.ask.overview`), and several documents together
-(`rag_assets.query.ask.scope`).
+What stays out: what is said of the document (`rag_assets.query.ask.overviews.overview`), and several documents together
+(`rag_assets.query.ask.overviews.scope`).
 """
 
 import re
