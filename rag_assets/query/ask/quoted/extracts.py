@@ -87,6 +87,7 @@ _SHORT_CHARS = 80  # of a sentence that is said with the next one
 _COMPLETING_CHARS = 120
 _LIST_CHARS = 450
 _WHOLE_CHARS = 900  # of a section, list or table that is said whole
+_ITEM_CHARS = (_WHOLE_CHARS, 160, 120, 80)  # of each item of a list that has more
 _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
     StatementKind.SENTENCE: 400,  # which a sentence of a contract takes to say what holds
@@ -487,7 +488,9 @@ def _is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     question names, or it is a list, and no number is asked for.
     """
     is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
-    is_lead = best.kind is StatementKind.LIST or (best.kind is StatementKind.SENTENCE and announces(best.text))
+    is_lead = any(map(announces, best.lines or (best.text,)))
+    is_lead = is_lead or any(ITEM.match(line) or _CELL in line for line in best.lines[1:])
+    is_lead = is_lead and best.kind in {StatementKind.LIST, StatementKind.SENTENCE}
     return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
 
 
@@ -721,7 +724,8 @@ def _sentence(candidate: _Candidate, question: WeightedQuestion, *, names_docume
 def _text(statement: Statement, question: WeightedQuestion, row_chars: int | None = None) -> str:
     """A statement as it is said: a row with its header, a list line by line, and what goes on with `…`."""
     if statement.kind is StatementKind.LIST:
-        return _list(statement.lines, _WHOLE_CHARS if statement.is_whole else _LIST_CHARS)
+        is_wanted = statement.is_whole or question.wanted.several
+        return _list(statement.lines, _WHOLE_CHARS if is_wanted else _LIST_CHARS)
     room = row_chars or (_ROW_OF_SEVERAL_CHARS if question.wanted.several else _ROW_CHARS)
     whole = _row(statement, question, room) if statement.kind is StatementKind.ROW else statement.text
     part = cut(whole, max(room, _MOST_CHARS[statement.kind]))
@@ -729,6 +733,10 @@ def _text(statement: Statement, question: WeightedQuestion, row_chars: int | Non
 
 
 def _list(lines: Sequence[str], room: int) -> str:
+    """Lines, the long ones cut where all have room then; else as far as there is room."""
+    most = next((most for most in _ITEM_CHARS if sum(min(len(line), most) + 1 for line in lines) <= room), None)
+    if most is not None:
+        return "\n".join(line if len(line) <= most else f"{cut(line, most, strictly=True)}…" for line in lines)
     parts: list[str] = []
     for line in lines:
         part = cut(line, room) if room > 0 else ""

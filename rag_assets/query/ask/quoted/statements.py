@@ -26,7 +26,7 @@ from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA
 
 STATEMENT_CHARS = 300
 _LONGEST_CHARS = 1000  # of text without any end
-_LIST_CHARS = 900
+_LIST_CHARS = 1_500
 _LEAST_WORDS = 2  # content words of a statement
 _PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next, as "U.S." or "Table 6." does
 _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a label with its value
@@ -38,7 +38,7 @@ _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
 )
 _STATES = re.compile(  # the number of an item, a label and its value
-    rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}[：:]\s*(?=\S.)"
+    rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}(?:[：:]|[・…‥]{{2,}}|…)\s*(?=\S.)"
 )
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
@@ -48,7 +48,7 @@ _GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _COUNTS = re.compile(r"(?:\d|[一二三四五六七八九])(?:つ|点|種類|通り|段階)(?:の|に|が?あ)")  # and may name all
 _POINTS_TO_ROWS = re.compile(
-    r"(?:以下|下記|次)の?(?:表|者|通り|とおり|もの|各|(?:\d|[一二三四五六七八九])(?:つ|点|種|段階|項目))|下表"
+    r"(?:以下|下記|次|下)の?(?:表|者|通り|とおり|もの|各|(?:\d|[一二三四五六七八九])(?:つ|点|種|段階|項目))|下表"
     r"|\b(?:following|table below)\b",
     re.IGNORECASE,
 )
@@ -74,10 +74,19 @@ _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNOREC
 _BULLETS = "・•●○◦■□◆◇▪‣►▶➢✓*-"
 ITEM = re.compile(
     rf"^(?:[{_BULLETS}]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
-    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S)|[A-Z][.．)）](?!\w?[.．])"
+    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S)|[A-Za-z][.．)）](?!\w?[.．])"
     r"|(?:\d{1,2}|[一二三四五六七八九])[つ点]目)\s*"
 )
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
+_SPEAKS = re.compile(r"(?:Q|A|Question|Answer|質問|回答|問|答)\s*[:：.．]?", re.IGNORECASE)  # who says the next line
+_LEADS_ELSEWHERE = re.compile("[←↑◀«‹]\\s?.{1,20}|.{1,20}\\s[→›»▶]")  # as links of a page do
+_VERDICT = re.compile(
+    r"(?:はい|いいえ|不?可能?|不?要|必要|正しい|誤り|できます|できません|yes|no|true|false)[。.！!]?", re.IGNORECASE
+)
+_INLINE_ITEM = re.compile(  # a number or letter within a line, behind a blank or a sign that ends what is before
+    r"(?:(?<=[:：;；,、。.)）])|(?<=\s))(?P<mark>[(（](?:\d{1,2}|[a-z])[)）]|(?:\d{1,2}|[a-z])[.)](?=\s[^\s\d])|[①-⑳])"
+)
+_LEAST_INLINE = 3
 _LEAST_STEPS = 3
 _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _HEADS = re.compile(
@@ -167,7 +176,7 @@ def statements(
 ) -> list[Statement]:
     """The statements of a passage in its order, each once; those too long to be said are left out.
 
-    Where all of it could be headings, these are what it states.
+    Where all of it could be headings, these are what it states, but for questions.
 
     Args:
         text: Of the passage.
@@ -187,7 +196,8 @@ def statements(
         and len(cut(statement.text, STATEMENT_CHARS)) <= _LONGEST_CHARS
     ]
     if all(statement.kind is StatementKind.HEADING for statement in candidates):
-        return [replace(statement, kind=StatementKind.SENTENCE) for statement in candidates]
+        told = (statement for statement in candidates if not asks(statement.text))
+        return [replace(statement, kind=StatementKind.SENTENCE) for statement in told]
     return candidates
 
 
@@ -216,6 +226,13 @@ def heading_above(text: str, quote: str) -> str:
             return heading
         text_so_far = text_so_far[-_QUOTE_CHARS:]
     return ""
+
+
+def _is_first_item(line: str) -> bool:
+    """Whether a line is an item with a bullet, or the first number or letter."""
+    match = ITEM.match(line)
+    mark = match[0].strip() if match else ""
+    return bool(mark) and (mark[0] in _BULLETS or _form_and_number(mark)[1] in {0, 1})
 
 
 def _form_and_number(mark: str) -> tuple[str, int]:
@@ -253,6 +270,7 @@ class _StatementReader:
     above: tuple[str, ...] = ()  # the row above in this table, with the cells that span it
     is_full: bool = False  # a row of this table has all columns of the header
     is_below: bool | None = None  # the rows of this group begin with an empty cell; None before the first
+    naming: list[str] = field(default_factory=list)  # the rows above that name one thing
     named: dict[str, str] = field(default_factory=dict)  # what rows describe, by the labels of its names
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
@@ -270,12 +288,14 @@ class _StatementReader:
 
     def _end_table(self) -> None:
         self.header, self.widest, self.group, self.above = (), 0, "", ()
-        self.named = {}
+        self.named, self.naming = {}, []
 
     def _read(self, text: str) -> Iterator[Statement]:
         lines = [together(one_line(line)) for line in text.splitlines()]
         lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
+        lines = [line for line in lines if not (_SPEAKS.fullmatch(line) or _LEADS_ELSEWHERE.fullmatch(line))]
         lines = list(_join_open_lines(_without_contents(_without_empty_rows(lines))))
+        lines = _with_verdicts([part for line in lines for part in _items_apart(line)])
         steps = _steps(lines)
         for place, (line, *next_lines) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
             self.following, self.is_step = (next_lines[0], next_lines[1]), place in steps
@@ -312,15 +332,15 @@ class _StatementReader:
         return bool(_leads_on(sentence) and items) or announces(sentence, surely=True)
 
     def _nests(self, line: str) -> bool:
-        """Whether an item is followed by items of its own; those within these are items of both lists."""
+        """Whether an item is followed by items or rows of its own; those within these are items of both lists."""
         next_line = self.following[0]
-        is_item = self.outer is None and ITEM.match(line) and ITEM.match(next_line)
+        is_item = self.outer is None and ITEM.match(line) and (ITEM.match(next_line) or _is_row(next_line))
         return bool(is_item) and not counts_on(line, next_line)
 
     def _repeats_outer(self, line: str) -> bool:
         """Whether the item after this one of the inner list has the number of the next one of the outer list, too."""
         counts_in = bool(self.gathered) and counts_on(self.gathered[-1], line)
-        return counts_in and counts_on(self.lead, self.following[0])
+        return counts_in and counts_on(self.lead, self.following[0]) and not (announces(self.lead) and announces(line))
 
     def _continued_item(self) -> str:
         """The last item of a list that goes on with the next one behind this line or the one below; else nothing."""
@@ -400,6 +420,7 @@ class _StatementReader:
             self.header, self.widest = header, len(values)
             self.is_full = False
             is_header = is_header or (bool(self.header) and not is_headed)
+        yield from self._names(line, values)
         self.is_below = not values[0] if self.is_below is None else self.is_below
         self.group = "" if is_header or (self.is_below and values[0]) else self.group
         described = () if is_header else self._described(values)
@@ -410,6 +431,15 @@ class _StatementReader:
         self.above = (*spanning_cells, *values[len(spanning_cells) :]) if is_headed and not total else ()
         group = "" if total else _CELL.join(filter(None, (self.group, *spanning_cells)))
         yield Statement(line, kind, context, tuple(cells), group=group)
+
+    def _names(self, line: str, values: Sequence[str]) -> Iterator[Statement]:
+        """Names of one thing in rows below each other (`論理テーブル名`, `物理テーブル名`), as one statement."""
+        self.naming = [*self.naming, line] if len(values) == 2 and NAME_LABEL.fullmatch(values[0]) else []
+        next_label = split_cells(self.following[0])[0]
+        if len(self.naming) > 1 and not NAME_LABEL.fullmatch(next_label):
+            label_cells = [split_cells(row) for row in self.naming]
+            cells = tuple((label, value) for label, value in label_cells)
+            yield Statement(" ".join(self.naming), StatementKind.ROW, self._context, cells)
 
     def _described(self, values: Sequence[str]) -> tuple[str, ...]:
         """What a row that describes something, by its label, is of: the names that rows above it give."""
@@ -434,7 +464,10 @@ class _StatementReader:
         self._end_table()
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
         states = _STATES.match(line) is not None
-        heads = self._heads_next(line, item=item) and not is_step and not states
+        heads = asks(line) and not item
+        heads = heads or (
+            self._heads_next(line, item=item) and not (is_step or states or self._is_announced_item(line))
+        )
         if self.lead and not heads and (self.gathered or announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
@@ -450,6 +483,11 @@ class _StatementReader:
         return bool(_HEADS.match(line)) or (
             ends_items and not _COLON.search(line) and not ITEM.match(self.following[0])
         )
+
+    def _is_announced_item(self, line: str) -> bool:
+        """Whether a line is the first item that the lead of the list announces, or counts on from the last one."""
+        before = self.gathered[-1] if self.gathered else ""
+        return announces(self.lead) and (counts_on(before, line) if before else _is_first_item(line))
 
     def _prose(self, line: str) -> Iterator[Statement]:
         self._end_table()
@@ -554,6 +592,39 @@ def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
             open_line = ""
     if open_line:
         yield open_line
+
+
+def _with_verdicts(lines: Sequence[str]) -> list[str]:
+    """Lines, with the short answer to a question (`いいえ`) before the one below that gives the reason."""
+    told_lines: list[str] = []
+    verdict = False
+    for line in lines:
+        if verdict and not (_is_row(line) or ITEM.match(line) or asks(line)):
+            told_lines[-1] = f"{told_lines[-1]} {line}"
+            verdict = False
+        else:
+            verdict = bool(told_lines) and asks(told_lines[-1]) and _VERDICT.fullmatch(line) is not None
+            told_lines.append(line)
+    return told_lines
+
+
+def _items_apart(line: str) -> list[str]:
+    """A line, the items that it announces and numbers apart: three or more, the first one behind other words."""
+    if _is_row(line):
+        return [line]
+    marks = [match for match in _INLINE_ITEM.finditer(line) if match.start() > 0]
+    first = next((place for place, match in enumerate(marks) if _form_and_number(match["mark"])[1] in {0, 1}), None)
+    if first is None:
+        return [line]
+    run = [marks[first]]
+    for match in marks[first + 1 :]:
+        form, number = _form_and_number(run[-1]["mark"])
+        if _form_and_number(match["mark"]) == (form, number + 1):
+            run.append(match)
+    starts = [match.start() for match in run]
+    parts = [line[begin:end].strip() for begin, end in zip([0, *starts], [*starts, len(line)], strict=True)]
+    is_list = len(run) >= _LEAST_INLINE and announces(parts[0])
+    return parts if is_list and all(len(content_words(part)) > 1 for part in parts[1:]) else [line]
 
 
 def _steps(lines: Sequence[str]) -> frozenset[int]:
