@@ -177,17 +177,9 @@ PAGES = Table(
     ),
 )
 
-TABLE_ROW = pa.struct(
-    [
-        pa.field("cells", pa.list_(pa.string()), nullable=False),
-        pa.field("cell_range", pa.string()),
-        pa.field("box", BOX),
-    ]
-)
+TABLE_ROW = pa.struct([pa.field("cells", pa.list_(TEXT), nullable=False), ("cell_range", TEXT), ("box", BOX)])
 
-CELL_FORMULA = pa.struct(
-    [pa.field("cell", pa.string(), nullable=False), pa.field("formula", pa.string(), nullable=False)]
-)
+CELL_FORMULA = pa.struct([pa.field(name, TEXT, nullable=False) for name in ("cell", "formula")])
 
 BLOCKS = Table(
     "blocks",
@@ -545,9 +537,7 @@ COMMUNITY_MEMBERS = Table(
     sharded=False,
 )
 
-FINDING = pa.struct(
-    [pa.field("summary", pa.string(), nullable=False), pa.field("explanation", pa.string(), nullable=False)]
-)
+FINDING = pa.struct([pa.field(name, TEXT, nullable=False) for name in ("summary", "explanation")])
 
 COMMUNITY_REPORTS = Table(
     "community_reports",
@@ -693,13 +683,11 @@ EVALUATION_RESULTS = Table(
             "expected",
             pa.list_(
                 pa.struct(
-                    [
-                        pa.field("document", TEXT),
-                        pa.field("place", TEXT),
-                        pa.field("quote", TEXT),
-                        pa.field("alternative", pa.bool_()),
-                        pa.field("indexed", pa.bool_()),
-                    ]
+                    {
+                        **dict.fromkeys(("document", "place", "quote"), TEXT),
+                        "alternative": pa.bool_(),
+                        "indexed": pa.bool_(),
+                    }
                 )
             ),
             "Evidence; `indexed` where the version holds it at every level that was searched.",
@@ -708,21 +696,17 @@ EVALUATION_RESULTS = Table(
         column("mode", TEXT, "How it was searched: the mode that `auto` chose."),
         column(
             "scores",
-            pa.list_(pa.struct([pa.field("level", TEXT), pa.field("measure", TEXT), pa.field("value", pa.float64())])),
+            pa.list_(pa.struct({"level": TEXT, "measure": TEXT, "value": pa.float64()})),
             "Its values; measures that say nothing of it are left out.",
         ),
         column(
             "results",
             pa.list_(
                 pa.struct(
-                    [
-                        pa.field("chunk_id", TEXT),
-                        pa.field("page_id", TEXT),
-                        pa.field("document_id", TEXT),
-                        pa.field("place", TEXT),
-                        pa.field("text", TEXT),
-                        pa.field("relevant", pa.bool_()),
-                    ]
+                    {
+                        **dict.fromkeys(("chunk_id", "page_id", "document_id", "place", "text"), TEXT),
+                        "relevant": pa.bool_(),
+                    }
                 )
             ),
             "The first 5 results of the finest level, best first, with the beginning of their text.",
