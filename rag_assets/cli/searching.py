@@ -185,7 +185,10 @@ def _print_hits(result: "SearchResult") -> None:
         say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
         lines = [line for line in hit.text.splitlines() if line.strip()]
         first = _most_telling(lines, result.query)
-        shown_lines = [_beginning(line, _LINE_CHARS) for line in lines[first : first + _LINES]]
+        shown_lines = [
+            line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+            for line in lines[first : first + _LINES]
+        ]
         for line in (["…"] if first else []) + shown_lines + (["…"] if first + _LINES < len(lines) else []):
             say(f"   {line}")
 
@@ -198,10 +201,6 @@ def _most_telling(lines: Sequence[str], query: str) -> int:
     line_terms = [terms & content_terms(line) for line in lines]
     places = range(max(1, len(lines) - _LINES + 1))
     return max(places, key=lambda place: (len(set().union(*line_terms[place : place + _LINES])), -place))
-
-
-def _beginning(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 @click.command()
