@@ -142,6 +142,7 @@ def _arguments(
 @click.pass_context
 def search(
     context: click.Context,
+    /,
     text: str | None,
     granularity: str,
     queries: NamedText | None,
@@ -209,7 +210,7 @@ def _most_telling(lines: Sequence[str], query: str) -> int:
 @click.option("--history", type=TextFile(), help="Earlier questions: JSON lines; see the docs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def ask(context: click.Context, text: str, history: NamedText | None, *, as_json: bool, **options: Any) -> None:
+def ask(context: click.Context, /, text: str, history: NamedText | None, *, as_json: bool, **options: Any) -> None:
     """Answer the question TEXT from the published knowledge base, with citations.
 
     Without a language model, the passages that say most about it are quoted.
