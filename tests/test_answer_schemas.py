@@ -1,10 +1,9 @@
 """The schema of every answer that indexing and queries ask for is one that every provider takes, by the provider's own
-transformation, and one that does not fit is named before the first call.
+transformation, and one that does not fit ends the run with the name of its step.
 """
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -17,9 +16,19 @@ from llama import LlamaServer
 from scripted_model import ScriptedModel
 
 import rag_assets
-from rag_assets.contracts.errors import ModelError, SettingsError
-from rag_assets.contracts.generation import Message, Request, Tag
+from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.content import Block, Page
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets import taxonomy_suggestion
+from rag_assets.enrich.facets.tables import facet_dialogue
+from rag_assets.enrich.knowledge.extraction import QuestionAnswer
+from rag_assets.enrich.knowledge.extraction import Selection as QuestionSelection
+from rag_assets.enrich.knowledge.tables import knowledge_dialogue
+from rag_assets.enrich.questions.extraction import Passage
+from rag_assets.enrich.questions.tables import question_dialogue
+from rag_assets.enrich.summaries.tables import file_dialogue, page_dialogue
 from rag_assets.evaluation import drafts
 from rag_assets.evaluation.judges.judgements import (
     AnswerPair,
@@ -31,10 +40,18 @@ from rag_assets.evaluation.judges.judgements import (
     preference_request,
 )
 from rag_assets.graph.entities import type_suggestions
-from rag_assets.models.language_models import check_schemas
+from rag_assets.graph.entities.descriptions import Notes, description_dialogue
+from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
+from rag_assets.graph.mentions.dialogues import window_dialogue
+from rag_assets.graph.reports.context import Entity, ReportContext
+from rag_assets.graph.reports.extraction import ReportSubject
+from rag_assets.graph.reports.tables import report_dialogue
+from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.openai.model import response_format
+from rag_assets.models.planning import made_up
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.language_models import language_model, rehearsed_requests
+from rag_assets.pipeline.language_models import language_model
+from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.written import graph_global, reader, text_map_reduce
 from rag_assets.query.ask.written.reader import AskedQuestion
@@ -49,7 +66,8 @@ GRAPHS = [
     for claims in (True, False)
     for rounds in (0, 2)
 ]
-PROVIDERS = [("anthropic", "claude-haiku-4-5"), ("anthropic", "qwen"), ("openai", "gpt-5"), ("vllm", "m")]
+TEXTS = {"en": "The Order Service stores orders.", "ja": "受注管理サービスは注文を登録する。"}
+CONTEXT_TOKENS = 131_072  # ample
 
 
 @cache
@@ -62,7 +80,53 @@ def indexing() -> Iterator[Request]:
         for graph in GRAPHS:
             enrichment: dict[str, Any] = {"taxonomy": taxonomy}
             home = Home(load_settings(graph=graph, enrichment=enrichment))
-            yield from rehearsed_requests(home.options, graph=True)
+            for language, text in TEXTS.items():
+                for dialogue in (
+                    *enrichment_dialogues(home.options, language, text),
+                    *graph_dialogues(home.options, language, text),
+                ):
+                    yield from asked_by(dialogue)
+
+
+def asked_by(dialogue: Dialogue[Any]) -> Iterator[Request]:
+    """What a dialogue asks that is held to its end with made-up answers."""
+    answers: list[Completion] | None = None
+    while True:
+        try:
+            requests = next(dialogue) if answers is None else dialogue.send(answers)
+        except StopIteration:
+            return
+        yield from requests
+        answers = [made_up_answer(request) for request in requests]
+
+
+def made_up_answer(request: Request) -> Completion:
+    value = None if request.schema is None else made_up(json.loads(request.schema))
+    return Completion(request, Outcome.COMPLETED, json.dumps(value, ensure_ascii=False), value=value)
+
+
+def enrichment_dialogues(options: StepOptions, language: str, text: str) -> Iterator[Dialogue[Any]]:
+    subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens
+    page = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, text),))
+    passage = Passage("", "", 1, (0,), text, language)
+    summaries, knowledge = options.summaries, options.knowledge
+    yield page_dialogue(subject, page, (), summaries)
+    yield file_dialogue(subject, text, summaries)
+    yield facet_dialogue(subject, (page,), options.taxonomy, read_tokens, CONTEXT_TOKENS)
+    yield question_dialogue(subject, (passage,), (), 1, read_tokens, CONTEXT_TOKENS)
+    selection = QuestionSelection(("kind=order",), (QuestionAnswer("", "", text, text, language),))
+    yield knowledge_dialogue(selection, "", knowledge.summary_chars, read_tokens, CONTEXT_TOKENS)
+
+
+def graph_dialogues(options: StepOptions, language: str, text: str) -> Iterator[Dialogue[Any]]:
+    window = Subject("", "", language, "", ())
+    yield window_dialogue(window, text, options.entity_types, options.mentions, CONTEXT_TOKENS)
+    name = NameFacts(text, text, "term", 1, text)
+    yield same_dialogue(name, name)
+    yield description_dialogue(Notes("", text, "term", (text,), "entities"), options.entities.description_chars)
+    entity = Entity("", 1, text, "term", text)
+    context = ReportContext((entity,), (), (), ())
+    yield report_dialogue(context, ReportSubject((entity,), 1, 0, language), options.reports)
 
 
 def queries() -> Iterator[Request]:
@@ -111,7 +175,7 @@ def schemas() -> dict[str, str]:
 
 
 def test_every_prompt_is_asked_here() -> None:
-    """A new prompt must be added to the rehearsal, or to the queries here."""
+    """A new prompt must be added here."""
     names = {path.name.partition(".")[0] for path in PROMPTS.glob("*.md")}
     assert {each.tag.step for each in all_requests()} == names - WITHOUT_SCHEMA - PARTS_OF_OTHERS
 
@@ -154,22 +218,12 @@ def test_a_llama_cpp_server_takes_every_schema(small_llama_server: LlamaServer) 
             )
 
 
-@pytest.mark.parametrize(("provider", "model"), PROVIDERS)
-def test_a_home_is_checked_before_the_first_call(provider: str, model: str, tmp_path: Path) -> None:
-    chosen = {"provider": provider, "model": model, "api_key": "sk-none"}
-    home = Home(
-        load_settings(
-            home=tmp_path, language_model=chosen, graph={"enabled": True, "language_model": True, "claims": True}
-        )
-    )
-    language_model(home, "run")
-
-
-def test_a_schema_that_the_provider_has_not_is_named_with_its_step(tmp_path: Path) -> None:
-    choice = Home(load_settings(home=tmp_path, language_model={"provider": "anthropic", "model": "claude-haiku-4-5"}))
+@pytest.mark.parametrize("batch", ["never", "always"])
+def test_a_schema_that_the_provider_has_not_ends_the_run_and_is_named_with_its_step(batch: str, tmp_path: Path) -> None:
+    chosen = {"provider": "anthropic", "model": "claude-haiku-4-5", "api_key": "sk-none", "batch": batch}
+    model = language_model(Home(load_settings(home=tmp_path, language_model=chosen)), "run")
     asked = Request(
         "", (Message("user", "?"),), 10, Tag("claims", "extract_graph"), schema='{"type": ["string", "null"]}'
     )
-    with pytest.raises(SettingsError, match=r"anthropic:claude-haiku-4-5 .* answers of step extract_graph: .*'null'"):
-        check_schemas(choice.options.language_model, [asked])
-    check_schemas(replace(choice.options.language_model, provider="openai"), [asked])
+    with pytest.raises(ModelError, match=r"anthropic:claude-haiku-4-5 .* answers of step extract_graph: .*'null'"):
+        list(model.generate([asked]))

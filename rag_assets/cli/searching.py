@@ -1,6 +1,5 @@
 """Commands that ask the knowledge base: `search`, `ask`, `sql`."""
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from io import StringIO
@@ -17,6 +16,7 @@ from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rag_assets.pipeline.home import Home
     from rag_assets.query import Answer, AnswerEvent, Turn
     from rag_assets.query.results import SearchResult
     from rag_assets.query.search.report_levels import LevelChoice
@@ -93,35 +93,44 @@ def _search_options(command: Command) -> Command:
     return command
 
 
-def _chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
-    """The mode that options name, or else the usual one, as in `rewrite+two_step`.
+def _arguments(
+    home: "Home",
+    usual: str,
+    *,
+    mode: str | None,
+    retriever: str | None,
+    k: int | None,
+    filters: tuple[str, ...],
+    summaries: str | None,
+    level: int | None,
+    dynamic: bool | None,
+) -> dict[str, Any]:
+    """What options say of a search, or else the settings, of which `usual` is the mode.
 
     Raises:
-        UsageError: A retriever is named for a mode that has none.
+        UsageError: An option means nothing in the mode.
     """
-    base_mode = mode or usual
-    if retriever is None:
-        return base_mode
-    if base_mode not in PREPARING_MODES:
-        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {base_mode}")
-    return f"{base_mode}+{retriever}"
-
-
-def _levels(
-    mode: str, level: int | None, summaries: str | None, default: "LevelChoice", *, dynamic: bool | None
-) -> "LevelChoice":
-    """The community reports that options name, or else the settings.
-
-    Raises:
-        UsageError: One of these options means nothing in the mode.
-    """
+    from rag_assets.query.filters import parse_filters
     from rag_assets.serve.requests import check_options, levels_of
 
+    defaults, mode = home.options.search_defaults, mode or usual
+    if retriever is not None:
+        if mode not in PREPARING_MODES:
+            raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {mode}")
+        mode = f"{mode}+{retriever}"
+    conditions = parse_filters(filters)
     try:
         check_options(mode, level, dynamic, summaries, is_typed=True)
     except QueryError as error:
         raise click.UsageError(str(error)) from error
-    return levels_of(level, dynamic, default)
+    levels = levels_of(level, dynamic, defaults.levels)
+    return {
+        "mode": mode,
+        "k": k or defaults.k,
+        "filters": conditions,
+        "summaries": summaries or _SUMMARIES,
+        "levels": levels,
+    }
 
 
 @click.command()
@@ -134,19 +143,14 @@ def _levels(
 @click.pass_context
 def search(
     context: click.Context,
+    /,
     text: str | None,
-    mode: str | None,
-    retriever: str | None,
-    k: int | None,
-    filters: tuple[str, ...],
-    summaries: str | None,
-    level: int | None,
     granularity: str,
     queries: NamedText | None,
     run_file: TextIO | None,
     *,
-    dynamic: bool | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Search the published knowledge base for TEXT, or for every query of a file."""
     if (text is None) == (queries is None):
@@ -156,41 +160,20 @@ def search(
     from rag_assets.evaluation.questions import read_queries
     from rag_assets.evaluation.trec import run_lines
     from rag_assets.pipeline.opening import knowledge_base
-    from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
 
     home = open_home(context)
-    defaults = home.options.search_defaults
-    search_mode, count = _chosen_mode(mode, retriever, defaults.mode), k or defaults.k
-    conditions = parse_filters(filters)
-    levels = _levels(search_mode, level, summaries, defaults.levels, dynamic=dynamic)
-    summaries = summaries or _SUMMARIES
+    arguments = _arguments(home, home.options.search_defaults.mode, **options)
     base = knowledge_base(home)
     if queries is not None:
-        results = base.search_all(
-            read_queries(StringIO(queries.text), queries.name),
-            search_mode,
-            count,
-            conditions,
-            granularity=granularity,
-            summaries=summaries,
-            levels=levels,
-        )
-        for line in run_lines(results):
+        entries = read_queries(StringIO(queries.text), queries.name)
+        for line in run_lines(base.search_all(entries, granularity=granularity, **arguments)):
             if run_file is None:
                 say(line)
             else:
                 run_file.write(f"{line}\n")
         return
-    result = base.search(
-        text or "",
-        search_mode,
-        count,
-        conditions,
-        granularity=granularity,
-        summaries=summaries,
-        levels=levels,
-    )
+    result = base.search(text or "", granularity=granularity, **arguments)
     if as_json:
         print_json(to_json(result))
     else:
@@ -204,7 +187,10 @@ def _print_hits(result: "SearchResult") -> None:
         say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
         lines = [line for line in hit.text.splitlines() if line.strip()]
         first = _most_telling(lines, result.query)
-        shown_lines = [_beginning(line, _LINE_CHARS) for line in lines[first : first + _LINES]]
+        shown_lines = [
+            line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+            for line in lines[first : first + _LINES]
+        ]
         for line in (["…"] if first else []) + shown_lines + (["…"] if first + _LINES < len(lines) else []):
             say(f"   {line}")
 
@@ -219,54 +205,24 @@ def _most_telling(lines: Sequence[str], query: str) -> int:
     return max(places, key=lambda place: (len(set().union(*line_terms[place : place + _LINES])), -place))
 
 
-def _beginning(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
 @click.command()
 @click.argument("text")
 @_search_options
 @click.option("--history", type=TextFile(), help="Earlier questions: JSON lines; see the docs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def ask(
-    context: click.Context,
-    text: str,
-    mode: str | None,
-    retriever: str | None,
-    k: int | None,
-    filters: tuple[str, ...],
-    summaries: str | None,
-    level: int | None,
-    history: NamedText | None,
-    *,
-    dynamic: bool | None,
-    as_json: bool,
-) -> None:
+def ask(context: click.Context, /, text: str, history: NamedText | None, *, as_json: bool, **options: Any) -> None:
     """Answer the question TEXT from the published knowledge base, with citations.
 
     Without a language model, the passages that say most about it are quoted.
     """
     from rag_assets.pipeline.opening import knowledge_base
-    from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
 
     home = open_home(context)
-    defaults = home.options.search_defaults
-    conditions = parse_filters(filters)
     turns = _turns(history) if history is not None else []
-    ask_mode = _chosen_mode(mode, retriever, defaults.ask_mode)
-    levels = _levels(ask_mode, level, summaries, defaults.levels, dynamic=dynamic)
-    summaries = summaries or _SUMMARIES
-    events = knowledge_base(home).ask_stream(
-        text,
-        ask_mode,
-        k or defaults.k,
-        conditions,
-        history=turns,
-        summaries=summaries,
-        levels=levels,
-    )
+    arguments = _arguments(home, home.options.search_defaults.ask_mode, **options)
+    events = knowledge_base(home).ask_stream(text, history=turns, **arguments)
     answer = _followed(events, is_shown=not as_json)
     if as_json:
         print_json(to_json(answer))
@@ -276,17 +232,12 @@ def ask(
 
 def _turns(file: NamedText) -> "list[Turn]":
     """Earlier questions and answers, one JSON object a line."""
+    from rag_assets.evaluation.questions import json_lines
     from rag_assets.query import Turn
 
     turns = []
-    for number, line in enumerate(StringIO(file.text), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise QueryError(f"{file.name}, line {number}: not JSON: {error}") from error
-        question, answer = (row.get("question"), row.get("answer", "")) if isinstance(row, dict) else (None, None)
+    for number, row in json_lines(StringIO(file.text), file.name):
+        question, answer = row.get("question"), row.get("answer", "")
         if not isinstance(question, str) or not isinstance(answer, str):
             raise QueryError(f'{file.name}, line {number}: expected {{"question": …, "answer": …}}')
         turns.append(Turn(question, answer))

@@ -5,7 +5,7 @@ page are derived from them.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -106,6 +106,13 @@ PAGE_BOX = column(
 LANGUAGE = column("language", TEXT, "Main language, ISO 639-1 (`ja`, `en`); `und` where it cannot be told.")
 METHOD = column("method", TEXT, "What wrote it: `extractive` or the name of the language model.")
 ENTITY_ID = column("entity_id", TEXT, "Identifies the entity: digest of its key, 16 hexadecimal digits.")
+DESCRIBED_FROM = column(
+    "content_sha256",
+    TEXT,
+    "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
+    "written again.",
+    nullable=True,
+)
 
 # What files hold: documents, pages, blocks, passages and failures.
 
@@ -177,17 +184,9 @@ PAGES = Table(
     ),
 )
 
-TABLE_ROW = pa.struct(
-    [
-        pa.field("cells", pa.list_(pa.string()), nullable=False),
-        pa.field("cell_range", pa.string()),
-        pa.field("box", BOX),
-    ]
-)
+TABLE_ROW = pa.struct([pa.field("cells", pa.list_(TEXT), nullable=False), ("cell_range", TEXT), ("box", BOX)])
 
-CELL_FORMULA = pa.struct(
-    [pa.field("cell", pa.string(), nullable=False), pa.field("formula", pa.string(), nullable=False)]
-)
+CELL_FORMULA = pa.struct([pa.field(name, TEXT, nullable=False) for name in ("cell", "formula")])
 
 BLOCKS = Table(
     "blocks",
@@ -464,13 +463,7 @@ ENTITIES = Table(
         column("type", TEXT, "Its most frequent type."),
         column("aliases", pa.list_(TEXT), "Other names, rising."),
         column("description", TEXT, "What its documents say of it."),
-        column(
-            "content_sha256",
-            TEXT,
-            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
-            "written again.",
-            nullable=True,
-        ),
+        DESCRIBED_FROM,
         column("mention_count", pa.int32(), "Places that name it."),
         column("document_count", pa.int32(), "Documents that name it."),
         column("degree", pa.int32(), "Entities that it is related to."),
@@ -488,13 +481,7 @@ RELATIONSHIPS = Table(
         column("target_id", TEXT, "`entity_id` of the other end."),
         column("number", pa.int32(), "Number by which reports cite it: a short digest of both ends."),
         column("description", TEXT, "How the two are related; empty where only that they occur together is known."),
-        column(
-            "content_sha256",
-            TEXT,
-            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
-            "written again.",
-            nullable=True,
-        ),
+        DESCRIBED_FROM,
         column("weight", pa.float64(), "Instances of the relationship; of mere co-occurrence, weighed by PMI."),
         column("mention_count", pa.int32(), "Places that state it."),
         column("combined_degree", pa.int32(), "Sum of the degrees of both ends."),
@@ -545,9 +532,7 @@ COMMUNITY_MEMBERS = Table(
     sharded=False,
 )
 
-FINDING = pa.struct(
-    [pa.field("summary", pa.string(), nullable=False), pa.field("explanation", pa.string(), nullable=False)]
-)
+FINDING = pa.struct([pa.field(name, TEXT, nullable=False) for name in ("summary", "explanation")])
 
 COMMUNITY_REPORTS = Table(
     "community_reports",
@@ -611,6 +596,7 @@ MODEL_CALLS = Table(
 
 # Records of evaluations. Rows are added by every run and never computed anew, so published versions do not name them.
 
+_recorded = partial(Table, sharded=False, published=False, recorded=True)
 _TEXTS = pa.list_(TEXT)
 _RUN_ID = column("run_id", TEXT, "Identifies the run: when it ended, UTC, and a random part.")
 _SYSTEM = column("system", TEXT, "What was measured, as in `hybrid`, `two_step:file` or `hybrid@3`.")
@@ -620,7 +606,7 @@ _TOKENS = (
     column("cost_usd", pa.float64(), "Price in US dollars."),
 )
 
-EVALUATION_RUNS = Table(
+EVALUATION_RUNS = _recorded(
     "evaluation_runs",
     "One row for each run of an evaluation and each mode or version that it measured.",
     ("run_id", "system"),
@@ -645,12 +631,9 @@ EVALUATION_RUNS = Table(
         *_TOKENS,
         column("warnings", _TEXTS, "What a reader of the figures has to know."),
     ),
-    sharded=False,
-    published=False,
-    recorded=True,
 )
 
-EVALUATION_SCORES = Table(
+EVALUATION_SCORES = _recorded(
     "evaluation_scores",
     "Figures of evaluations: one row for each run, system, measure and group of questions, with its interval.",
     ("run_id", "system", "level", "measure", "dimension", "group_name"),
@@ -670,12 +653,9 @@ EVALUATION_SCORES = Table(
         column("high", pa.float64(), "Upper end of its 95 % interval."),
         column("question_count", pa.int32(), "Questions that it rests on."),
     ),
-    sharded=False,
-    published=False,
-    recorded=True,
 )
 
-EVALUATION_RESULTS = Table(
+EVALUATION_RESULTS = _recorded(
     "evaluation_results",
     "What came of each question of an evaluation: one row for each run, system and question.",
     ("run_id", "system", "question_id"),
@@ -693,13 +673,11 @@ EVALUATION_RESULTS = Table(
             "expected",
             pa.list_(
                 pa.struct(
-                    [
-                        pa.field("document", TEXT),
-                        pa.field("place", TEXT),
-                        pa.field("quote", TEXT),
-                        pa.field("alternative", pa.bool_()),
-                        pa.field("indexed", pa.bool_()),
-                    ]
+                    {
+                        **dict.fromkeys(("document", "place", "quote"), TEXT),
+                        "alternative": pa.bool_(),
+                        "indexed": pa.bool_(),
+                    }
                 )
             ),
             "Evidence; `indexed` where the version holds it at every level that was searched.",
@@ -708,21 +686,17 @@ EVALUATION_RESULTS = Table(
         column("mode", TEXT, "How it was searched: the mode that `auto` chose."),
         column(
             "scores",
-            pa.list_(pa.struct([pa.field("level", TEXT), pa.field("measure", TEXT), pa.field("value", pa.float64())])),
+            pa.list_(pa.struct({"level": TEXT, "measure": TEXT, "value": pa.float64()})),
             "Its values; measures that say nothing of it are left out.",
         ),
         column(
             "results",
             pa.list_(
                 pa.struct(
-                    [
-                        pa.field("chunk_id", TEXT),
-                        pa.field("page_id", TEXT),
-                        pa.field("document_id", TEXT),
-                        pa.field("place", TEXT),
-                        pa.field("text", TEXT),
-                        pa.field("relevant", pa.bool_()),
-                    ]
+                    {
+                        **dict.fromkeys(("chunk_id", "page_id", "document_id", "place", "text"), TEXT),
+                        "relevant": pa.bool_(),
+                    }
                 )
             ),
             "The first 5 results of the finest level, best first, with the beginning of their text.",
@@ -740,9 +714,6 @@ EVALUATION_RESULTS = Table(
         column("milliseconds", pa.float64(), "Time of its searches and its answer."),
         *_TOKENS,
     ),
-    sharded=False,
-    published=False,
-    recorded=True,
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in list(globals().values()) if isinstance(table, Table)}

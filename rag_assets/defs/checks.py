@@ -3,8 +3,7 @@ with, which warn and name what to look at.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import dagster as dg
 import pyarrow.compute as pc
@@ -17,56 +16,31 @@ from rag_assets.pipeline.steps import Step, StepWork
 from rag_assets.store.lake import WHOLE
 
 _SHOWN = 20
+_Find: TypeAlias = Callable[[StepWork], dg.AssetCheckResult]
 
 
-@dataclass(frozen=True)
-class _CheckResult:
-    """What a check found, under the names that Dagster gives it."""
-
-    passed: bool
-    description: str | None
-    metadata: Mapping[str, Any]
-    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
-
-
-def _of_problems(problems: Sequence[str], severity: dg.AssetCheckSeverity) -> _CheckResult:
-    return _CheckResult(not problems, "; ".join(problems[:_SHOWN]) or None, {"problems": len(problems)}, severity)
-
-
-@dataclass(frozen=True)
-class _Check:
-    """A check that a step ends with.
-
-    Attributes:
-        asset: Asset that it is shown with.
-        description: What holds where it passes.
-        find: Looks at what its step worked on.
-    """
-
-    asset: str
-    name: str
-    description: str
-    find: Callable[[StepWork], _CheckResult]
-
-    @property
-    def spec(self) -> dg.AssetCheckSpec:
-        """Its declaration."""
-        return dg.AssetCheckSpec(self.name, asset=self.asset, description=self.description)
+def _of_problems(problems: Sequence[str], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not problems,
+        description="; ".join(problems[:_SHOWN]) or None,
+        metadata={"problems": len(problems)},
+        severity=severity,
+    )
 
 
 def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
     """Declarations of the checks that a step ends with."""
-    return [check.spec for check in _checks(step)]
+    return [spec for spec, _ in _checks(step)]
 
 
 def step_checks(work: StepWork, step: Step) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that a step ends with."""
-    for check in _checks(step):
-        yield dg.AssetCheckResult(asset_key=check.asset, check_name=check.name, **vars(check.find(work)))
+    for spec, find in _checks(step):
+        yield find(work)._replace(asset_key=spec.asset_key, check_name=spec.name)
 
 
-def _checks(step: Step) -> list[_Check]:
-    return [check for check in _CONTENT_CHECKS if check.asset in step.assets]
+def _checks(step: Step) -> list[tuple[dg.AssetCheckSpec, _Find]]:
+    return [(spec, find) for spec, find in _CONTENT_CHECKS if spec.asset_key.to_user_string() in step.assets]
 
 
 STRUCTURE = dg.AssetCheckSpec(
@@ -107,7 +81,7 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
     )
 
 
-def _failed_share(work: StepWork) -> _CheckResult:
+def _failed_share(work: StepWork) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
     base = work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
@@ -116,31 +90,33 @@ def _failed_share(work: StepWork) -> _CheckResult:
     causes = base.lake.read(PARSE_FAILURES, columns=["document_id", "cause"]).to_pylist()
     cause_of = {row["document_id"]: row["cause"] for row in reversed(causes)}
     lines = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed_ids]
-    return _CheckResult(
-        share <= base.settings.operation.failed_share,
-        f"{len(failed_ids)} of {documents.num_rows} documents failed: " + "; ".join(lines[:_SHOWN]),
-        {"failed": len(failed_ids), "share": share, "documents": lines[:200]},
+    return dg.AssetCheckResult(
+        passed=share <= base.settings.operation.failed_share,
+        description=f"{len(failed_ids)} of {documents.num_rows} documents failed: " + "; ".join(lines[:_SHOWN]),
+        metadata={"failed": len(failed_ids), "share": share, "documents": lines[:200]},
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-def _pages_read(work: StepWork) -> _CheckResult:
+def _pages_read(work: StepWork) -> dg.AssetCheckResult:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
     base = work.home
     incomplete = incomplete_documents(base.lake)
     above = [document for document in incomplete if document.unread_share > base.settings.operation.unread_share]
     lines = [str(document) for document in incomplete]
-    return _CheckResult(
-        not above,
-        f"{len(lines)} documents are not read in full: " + "; ".join(lines[:_SHOWN]),
-        {
+    return dg.AssetCheckResult(
+        passed=not above,
+        description=f"{len(lines)} documents are not read in full: " + "; ".join(lines[:_SHOWN]),
+        metadata={
             "unread_pages": sum(document.unread_page_count for document in incomplete),
             "partly_read_pages": sum(document.partly_read_page_count for document in incomplete),
             "documents": lines[:200],
         },
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-def _files_readable(work: StepWork) -> _CheckResult:
+def _files_readable(work: StepWork) -> dg.AssetCheckResult:
     """Warns of documents that are kept as they were because their file can no longer be read."""
     failures = document_failures(work.lake)
     problems = [
@@ -149,7 +125,7 @@ def _files_readable(work: StepWork) -> _CheckResult:
     return _of_problems(problems, dg.AssetCheckSeverity.WARN)
 
 
-def _calls_answered(work: StepWork) -> _CheckResult:
+def _calls_answered(work: StepWork) -> dg.AssetCheckResult:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
     base = work.home
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
@@ -158,14 +134,15 @@ def _calls_answered(work: StepWork) -> _CheckResult:
     failed_rows = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed_rows) / max(1, calls.num_rows)
     lines = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed_rows]
-    return _CheckResult(
-        share <= base.settings.operation.failed_share,
-        f"{len(failed_rows)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(lines[:_SHOWN]),
-        {"failed": len(failed_rows), "share": share, "calls": calls.num_rows},
+    return dg.AssetCheckResult(
+        passed=share <= base.settings.operation.failed_share,
+        description=f"{len(failed_rows)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(lines[:_SHOWN]),
+        metadata={"failed": len(failed_rows), "share": share, "calls": calls.num_rows},
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-def _sources_reachable(work: StepWork) -> _CheckResult:
+def _sources_reachable(work: StepWork) -> dg.AssetCheckResult:
     """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
     return _of_problems([*work.listing.unreachable.values()], dg.AssetCheckSeverity.ERROR)
 
@@ -181,11 +158,18 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
     if before == ("SUCCEEDED" if unreachable else "FAILED"):
         result = _of_problems([*unreachable.values()], dg.AssetCheckSeverity.ERROR)
         instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(asset_key=key.asset_key, check_name=key.name, **vars(result))
+            dg.AssetCheckEvaluation(
+                asset_key=key.asset_key,
+                check_name=key.name,
+                passed=result.passed,
+                description=result.description,
+                metadata=result.metadata,
+                severity=result.severity,
+            )
         )
 
 
-def _few_stand_ins(work: StepWork) -> _CheckResult:
+def _few_stand_ins(work: StepWork) -> dg.AssetCheckResult:
     """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
 
     Of tables that are made as a whole it is the share of rows.
@@ -201,35 +185,35 @@ def _few_stand_ins(work: StepWork) -> _CheckResult:
     lines = [
         f"{name}: {stand_in.count} ({stand_in.reasons}), {shares[name]:.0%}" for name, stand_in in by_table.items()
     ]
-    return _CheckResult(
-        all(share <= base.settings.operation.failed_share for share in shares.values()),
-        "; ".join(lines) or None,
-        {
+    return dg.AssetCheckResult(
+        passed=all(share <= base.settings.operation.failed_share for share in shares.values()),
+        description="; ".join(lines) or None,
+        metadata={
             "stand_ins": sum(stand_in.count for stand_in in by_table.values()),
             "share": max(shares.values(), default=0.0),
         },
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-_CONTENT_CHECKS = (
-    _Check(
-        DOCUMENTS.name, "sources_reachable", "Every source can be listed, and none has disappeared.", _sources_reachable
-    ),
-    _Check(DOCUMENTS.name, "pages_read", "Every page of the documents that were parsed is read.", _pages_read),
-    _Check(
-        PARSE_FAILURES.name, "failed_share", "The share of documents that cannot be parsed is small.", _failed_share
-    ),
-    _Check(PARSE_FAILURES.name, "files_readable", "Every file that was read once can still be read.", _files_readable),
-    _Check(
-        MODEL_CALLS.name,
-        "calls_answered",
-        "Few calls of the language model in this run gave no usable answer.",
-        _calls_answered,
-    ),
-    _Check(
-        MODEL_CALLS.name,
-        "few_stand_ins",
-        "Few rows stand in for those that the language model did not write.",
-        _few_stand_ins,
-    ),
-)
+_CONTENT_CHECKS: Sequence[tuple[dg.AssetCheckSpec, _Find]] = [
+    (dg.AssetCheckSpec(name, asset=table.name, description=description), find)
+    for table, name, description, find in (
+        (DOCUMENTS, "sources_reachable", "Every source can be listed, and none has disappeared.", _sources_reachable),
+        (DOCUMENTS, "pages_read", "Every page of the documents that were parsed is read.", _pages_read),
+        (PARSE_FAILURES, "failed_share", "The share of documents that cannot be parsed is small.", _failed_share),
+        (PARSE_FAILURES, "files_readable", "Every file that was read once can still be read.", _files_readable),
+        (
+            MODEL_CALLS,
+            "calls_answered",
+            "Few calls of the language model in this run gave no usable answer.",
+            _calls_answered,
+        ),
+        (
+            MODEL_CALLS,
+            "few_stand_ins",
+            "Few rows stand in for those that the language model did not write.",
+            _few_stand_ins,
+        ),
+    )
+]

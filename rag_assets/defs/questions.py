@@ -15,7 +15,7 @@ from rag_assets import __version__
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.evaluation.recorded import history, history_markdown
+from rag_assets.evaluation.recorded import history_markdown, runs
 from rag_assets.pipeline.learning import (
     MODELS,
     TABLE_COLUMNS,
@@ -42,6 +42,7 @@ _RANKING_CONFIG = {
     )
 }
 _OBSERVED_SECONDS = 30
+_RUNS_SHOWN = 30  # in the history
 
 
 @dg.multi_asset(
@@ -55,9 +56,9 @@ def evaluation(
     """One run over all questions and modes."""
     base = home.look()
     run_id = measure(base, progress.step("asking questions"))
-    points = history(base.lake)
-    facts: dict[str, dg.RawMetadataValue] = {"run_id": run_id, "history": dg.MetadataValue.md(history_markdown(points))}
-    warnings = next((point.run.warnings for point in points if point.run.run_id == run_id), ())
+    shown = runs(base.lake, _RUNS_SHOWN)
+    facts: dict[str, dg.RawMetadataValue] = {"run_id": run_id, "history": dg.MetadataValue.md(history_markdown(shown))}
+    warnings = next((run.warnings for run in shown if run.run_id == run_id), ())
     facts["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings) or "none")
     for table in _EVALUATED:
         rows = base.lake.row_count(table, run_id)

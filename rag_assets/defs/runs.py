@@ -283,7 +283,8 @@ class RunEventStorage(SqliteEventLogStorage):
     def _begin(self, shard: str) -> Iterator[Connection]:
         with self._lock:
             if shard not in self._engines:
-                self._engines[shard] = _engine(self.conn_string_for_shard(shard))
+                place, arguments = self.conn_string_for_shard(shard), {"timeout": _BUSY_SECONDS}
+                self._engines[shard] = create_engine(place, connect_args=arguments)
             with self._engines[shard].begin() as connection:
                 yield connection
 
@@ -292,7 +293,3 @@ class RunEventStorage(SqliteEventLogStorage):
         for engine in self._engines.values():
             engine.dispose()
         super().dispose()
-
-
-def _engine(place: str) -> Engine:
-    return create_engine(place, connect_args={"timeout": _BUSY_SECONDS})

@@ -1,31 +1,22 @@
-"""Runs a step that computes the rows of documents: by an algorithm, or by dialogues with a language model.
+"""Runs a step that computes the rows of documents by dialogues with a language model; without one they ask nothing.
 
 Answers are stored as they come (`rag_assets.models.metered`), so that a run that ends in the middle pays nothing twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import Table
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.parsing.records import Record, rows
-from rag_assets.store.incremental import (
-    Rows,
-    StepReport,
-    marked_stand_ins,
-    replace_documents,
-    stale_documents,
-    update_shard,
-)
+from rag_assets.store.incremental import StepReport, marked_stand_ins, replace_documents, stale_documents
 from rag_assets.store.lake import Lake
 
 Progress = Callable[[int, int], None]  # documents, shards or whatever the step counts: done, and in all
 Wanted = Callable[[str], Mapping[str, str]]  # shard -> digest of what each of its documents is to be computed from
 Records = Mapping[str, list[Record]]  # rows by table name; a table without rows may be left out
-Extract = Callable[[str, Sequence[str]], Records]  # shard, documents -> their rows
 Begin = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[Records]]]]  # one dialogue for each document
 
 
@@ -63,36 +54,6 @@ class _Shard:
 
 def update_documents(
     lake: Lake,
-    table: Table,
-    shards: Sequence[str],
-    wanted: Wanted,
-    extract: Extract,
-    begin: Begin,
-    model: LanguageModel,
-    progress: Progress,
-) -> StepReport:
-    """Bring some shards of a table in step: by dialogues where the model writes, else by an algorithm.
-
-    Progress is told documents with a model that writes, else shards.
-
-    Raises:
-        ModelError: A model cannot be used any longer; what was done before is written.
-    """
-    if model.generative:
-        return update_with_model(lake, [table], shards, wanted, begin, model, progress)
-
-    def compute(shard: str, documents: Sequence[str]) -> Rows:
-        return {table.name: rows(table.schema, extract(shard, documents)[table.name])}
-
-    report = StepReport()
-    for number, shard in enumerate(shards, start=1):
-        update_shard(lake, [table], shard, wanted(shard), partial(compute, shard), report)
-        progress(number, len(shards))
-    return report
-
-
-def update_with_model(
-    lake: Lake,
     tables: Sequence[Table],
     shards: Sequence[str],
     wanted: Wanted,
@@ -102,7 +63,8 @@ def update_with_model(
 ) -> StepReport:
     """Bring some shards of tables that are written together in step; all their documents are worked on at once.
 
-    A document with an answer that is missing for reasons that may pass is asked for again by the next run.
+    Progress is told documents. One with an answer that is missing for reasons that may pass is asked for again by the
+    next run.
 
     Raises:
         ModelError: The model cannot be used any longer; documents that were done before are written.

@@ -5,7 +5,6 @@ of a knowledge base as a table.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +19,6 @@ from rag_assets.text.plain import markdown_table
 MAIN = (("passage", "R@5"), ("answer", "correct"))  # by which runs and kinds of questions are told apart
 _COMPARED = (*MAIN, ("page", "R@5"), ("document", "R@5"))
 _LISTED_COLUMNS = ("system", "question_id", "position", "question", "type", "language", "scores", "outcome")
-_RUNS_SHOWN = 30  # in the history
 
 
 class Recorded(BaseModel):
@@ -189,15 +187,6 @@ class RecordedComparison(Recorded):
     )
 
 
-@dataclass(frozen=True)
-class Point:
-    """A system of a run with its figures by `MAIN`; None for those that were not measured."""
-
-    run: RecordedRun
-    system: RecordedSystem
-    figures: tuple[Interval | None, ...]
-
-
 def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
     """The last runs, the latest first, with their figures of all questions.
 
@@ -295,41 +284,30 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
     return RecordedComparison(differences=differences, changes=tuple(changes))
 
 
-def history(lake: Lake) -> list[Point]:
-    """The systems of the last runs, the latest first.
-
-    Raises:
-        StoreError: A file is damaged.
-    """
-    points = []
-    for run in runs(lake, _RUNS_SHOWN):
-        intervals = {
-            (figure.system, figure.level, figure.measure): Interval(figure.mean, figure.low, figure.high, figure.count)
+def history_markdown(shown: Sequence[RecordedRun]) -> str:
+    """A Markdown table of the systems of runs, in their order."""
+    heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(measure) for measure in MAIN)]
+    rows = []
+    for run in shown:
+        texts = {
+            (figure.system, figure.level, figure.measure): interval_text(
+                Interval(figure.mean, figure.low, figure.high, figure.count)
+            )
             for figure in run.figures
         }
-        points += [
-            Point(run, entry, tuple(intervals.get((entry.system, *measure)) for measure in MAIN))
+        rows += [
+            [
+                run.evaluated_at,
+                "held back" if entry.version is None else entry.version,
+                entry.system,
+                run.made_by,
+                run.question_set,
+                run.question_count,
+                *(texts.get((entry.system, *measure), "") for measure in MAIN),
+            ]
             for entry in run.systems
         ]
-    return points
-
-
-def history_markdown(points: Sequence[Point]) -> str:
-    """A Markdown table, the latest run first."""
-    heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(measure) for measure in MAIN)]
-    rows = [
-        [
-            point.run.evaluated_at,
-            _version(point.system),
-            point.system.system,
-            point.run.made_by,
-            point.run.question_set,
-            point.run.question_count,
-            *("" if interval is None else interval_text(interval) for interval in point.figures),
-        ]
-        for point in points
-    ]
-    return markdown_table(heads, rows) if points else "nothing was evaluated yet"
+    return markdown_table(heads, rows)
 
 
 def _figure(row: Record) -> RecordedFigure:
@@ -374,7 +352,3 @@ def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[Recor
 
 def _worst(question: RecordedQuestion) -> float:
     return min((value.value for value in question.values if value.value is not None), default=2.0)
-
-
-def _version(system: RecordedSystem) -> str:
-    return "held back" if system.version is None else str(system.version)

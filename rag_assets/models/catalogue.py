@@ -137,6 +137,11 @@ class _Entry(BaseModel):
     thinking: Thinking = Thinking.OFF
 
 
+_PRICES = {  # fields of prices, in entries
+    name: key for key in _Entry.model_fields if (name := key.removesuffix("_usd")) in Prices.__dataclass_fields__
+}
+
+
 class _Catalogue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -160,18 +165,8 @@ def model_facts(provider: str, model: str, catalogue: Path | None = None) -> Mod
     built_in = _read(Path(str(files("rag_assets.models") / "catalogue.toml")))
     for entry in [*(_read(catalogue) if catalogue else ()), *built_in]:
         if entry.provider == provider and fnmatchcase(model, entry.model):
-            prices = Prices(
-                entry.input_usd,
-                entry.output_usd,
-                entry.cache_read_usd,
-                entry.cache_write_usd,
-                entry.batch_factor,
-                entry.long_prompt_tokens,
-                entry.long_prompt_factor,
-            )
-            return ModelFacts(
-                entry.context_tokens, entry.output_tokens, prices, entry.cache_prefix_tokens, entry.thinking
-            )
+            values = entry.model_dump(exclude={"provider", "model"})
+            return ModelFacts(prices=Prices(**{name: values.pop(key) for name, key in _PRICES.items()}), **values)
     return None
 
 

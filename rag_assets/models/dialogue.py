@@ -81,7 +81,7 @@ def side_by_side(dialogues: Sequence["Dialogue[Result]"]) -> "Dialogue[list[Resu
 
 
 def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Result]"]]) -> Iterator[tuple[Key, Result]]:
-    """Hold dialogues with a model, as many at once as it takes.
+    """Hold dialogues with a model, as many at once as it takes. With one that does not write, none may ask anything.
 
     Dialogues are begun as the model takes their requests, so that few are in memory with a model that is called, and
     all of a batch with one that works in batches.
@@ -93,8 +93,20 @@ def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Resu
         ModelError: The model as a whole cannot be used; results of dialogues that had all their answers are yielded
             before.
     """
+    if not model.generative:
+        yield from ((key, _unasked(dialogue)) for key, dialogue in dialogues)
+        return
     with model.session() as session:
         yield from _Conversations[Key, Result](session).hold(dialogues)
+
+
+def _unasked(dialogue: "Dialogue[Result]") -> Result:
+    try:
+        requests = next(dialogue)
+    except StopIteration as stop:
+        result: Result = stop.value
+        return result
+    raise ModelError(f"no language model is set, and {len(requests)} requests were made")
 
 
 class _Conversations(Generic[Key, Result]):

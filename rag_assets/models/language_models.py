@@ -14,7 +14,6 @@ from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, model_facts
-from rag_assets.models.providers import CallError
 from rag_assets.models.structured import NO_REPEATS, Repeats
 
 if TYPE_CHECKING:
@@ -145,23 +144,6 @@ def check_reachable(choice: ModelChoice) -> None:
             Endpoint(choice.base_url, choice.api_key).check(_CHECK_SECONDS)
     except ModelError as error:
         raise ModelError(f"language model {choice.model}: {error}") from None
-
-
-def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
-    """Find out before the first call whether the provider takes the schema of every answer; all but Anthropic take any.
-
-    Raises:
-        SettingsError: It does not take one of them; the message names the step.
-    """
-    if choice.provider != "anthropic":
-        return
-    from rag_assets.models.anthropic.messages import answer_schema
-
-    for step, schema in {(request.tag.step, request.schema) for request in requests if request.schema is not None}:
-        try:
-            answer_schema(choice.model, schema)
-        except CallError as error:
-            raise SettingsError(f"{choice.name} cannot be asked for the answers of step {step}: {error}") from None
 
 
 def load_provider(choice: ModelChoice, ledger: "Ledger") -> "Provider":

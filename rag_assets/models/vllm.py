@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
@@ -25,24 +25,6 @@ BATCH_REQUESTS = 2048
 _ENGINE = {"structured_outputs_config": {"backend": "guidance", "disable_any_whitespace": True}}
 
 Chat = list[dict[str, str]]
-
-
-class _Output(Protocol):
-    text: str
-    token_ids: Sequence[int]
-    finish_reason: str | None
-
-
-class _Answer(Protocol):
-    prompt_token_ids: Sequence[int] | None
-    num_cached_tokens: int | None
-    outputs: Sequence[_Output]
-
-
-class _Tokenizer(Protocol):
-    def apply_chat_template(
-        self, chat: Chat, *, add_generation_prompt: bool, tokenize: bool, return_dict: bool
-    ) -> Sequence[int]: ...
 
 
 class VllmModel:
@@ -130,7 +112,7 @@ class _BatchSession:
             self._keep([completion for completion in completions if completion.outcome is not Outcome.FAILED])
             self._arrived.extend(completions)
 
-    def _answers(self, batch: Sequence[Request]) -> Iterator[tuple[Request, "_Answer | Completion"]]:
+    def _answers(self, batch: Sequence[Request]) -> Iterator[tuple[Request, Any]]:
         """Run a batch; vLLM refuses it as a whole for one request that it cannot take, which is found by halving."""
         try:
             yield from zip(batch, self._engine.chat(batch), strict=True)
@@ -141,7 +123,7 @@ class _BatchSession:
             for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
                 yield from self._answers(half)
 
-    def _completion(self, request: Request, answer: "_Answer") -> Completion:
+    def _completion(self, request: Request, answer: Any) -> Completion:
         output = answer.outputs[0]
         cached_tokens = answer.num_cached_tokens or 0
         usage = Usage(len(answer.prompt_token_ids or ()) - cached_tokens, len(output.token_ids), cached_tokens)
@@ -174,10 +156,10 @@ class _Engine:
         return int(self._llm.model_config.max_model_len)
 
     @cached_property
-    def _tokenizer(self) -> _Tokenizer:
+    def _tokenizer(self) -> Any:
         tokenizers = _vllm("vllm.tokenizers")
         try:
-            tokenizer: _Tokenizer = tokenizers.get_tokenizer(self._model)
+            tokenizer: Any = tokenizers.get_tokenizer(self._model)
         except (OSError, ValueError) as error:
             raise ModelError(f"vllm: {self._model}: the tokenizer cannot be loaded: {error}") from error
         return tokenizer
@@ -190,7 +172,7 @@ class _Engine:
             )
         return len(ids)
 
-    def chat(self, requests: Sequence[Request]) -> Sequence[_Answer]:
+    def chat(self, requests: Sequence[Request]) -> Sequence[Any]:
         """Answer requests as one batch, in their order.
 
         Raises:
@@ -202,7 +184,7 @@ class _Engine:
             exceptions = _vllm("vllm.exceptions")
             try:
                 parameters = [self._sampling(llm, request) for request in requests]
-                answers: Sequence[_Answer] = llm.chat(
+                answers: Sequence[Any] = llm.chat(
                     [chat_messages(request) for request in requests], parameters, use_tqdm=False
                 )
             except (exceptions.VLLMClientError, ValueError, TypeError) as error:

@@ -280,17 +280,14 @@ def _ask_questions(work: StepWork) -> StepOutcome:
 
 
 def _cluster_questions(work: StepWork) -> StepOutcome:
-    from rag_assets.enrich.knowledge.clusters import redundancy_picture, redundancy_report, update_question_clusters
+    from rag_assets.enrich.knowledge.clusters import redundancy_report, update_question_clusters
 
     home, distance = work.home, work.home.settings.enrichment.duplicate_distance
     embed = partial(home.vectors.embed, embedder=home.embedder)
     update = update_question_clusters(work.lake, embed, home.embedder.name, distance, work.progress)
     return StepOutcome(
         figures={"questions": update.question_count, "clusters": update.cluster_count},
-        texts={
-            "redundancy": partial(redundancy_report, work.lake),
-            "dendrogram": partial(redundancy_picture, work.lake, embed, distance),
-        },
+        texts={"redundancy": partial(redundancy_report, work.lake)},
     )
 
 

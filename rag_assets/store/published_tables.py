@@ -12,6 +12,7 @@ files, so that a query reads one version. What stays out: which version readers 
 SQL for strangers (`rag_assets.serve.sql.database`).
 """
 
+import glob
 import os
 import shutil
 from collections.abc import Collection, Mapping
@@ -170,7 +171,7 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
             connection.execute(f"ATTACH {sql_literal(str(database))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
             connection.execute("USE made; BEGIN")
             for table in TABLES.values():
-                files = sql_literal(f"{_escaped(str(folder / table.name))}/*.parquet")
+                files = sql_literal(f"{glob.escape(str(folder / table.name))}/*.parquet")
                 connection.execute(
                     f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false);"  # noqa: S608 - declared names
                     f"COMMENT ON VIEW {table.name} IS {sql_literal(table.description)};"
@@ -197,8 +198,3 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
         with written_aside(folder / DATABASE) as aside:
             shutil.copyfile(database, aside)
             aside.replace(folder / DATABASE)
-
-
-def _escaped(path: str) -> str:
-    """A path in which nothing is a wildcard."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)

@@ -22,7 +22,7 @@ NIPS 2017), with its monotone constraints. Deviation: a piece of evidence with i
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -389,15 +389,8 @@ class RankingCandidate:
             (proof for proof in self.proofs.values() if proof.is_better), next(iter(self.proofs.values()))
         )
         reasons = "; ".join(f"{level}: {proof.reason}" for level, proof in self.proofs.items())
-        return Proof(
-            main_proof.measure,
-            main_proof.before,
-            main_proof.after,
-            main_proof.difference,
-            main_proof.guards,
-            any(proof.is_better for proof in self.proofs.values()),
-            reasons,
-        )
+        is_better = any(proof.is_better for proof in self.proofs.values())
+        return replace(main_proof, is_better=is_better, reason=reasons, worse=())
 
 
 def learn_ranking(

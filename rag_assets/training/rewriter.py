@@ -84,28 +84,7 @@ def baseline_of(rewards: Sequence[float], window: int) -> float:
 
 @dataclass(frozen=True)
 class RewriterOptions:
-    """How a rewriter is trained; the settings `rewriter_training` say what each is.
-
-    Attributes:
-        model: Folder or hub name of the model to begin with.
-        learning_rate: Of AdaFactor in reinforcement.
-        warm_up_learning_rate: Of AdaFactor in the warm-up.
-        warm_up_epochs: Times that the warm-up sees every pseudo-label.
-        steps: Steps of reinforcement at most.
-        batch: Questions a step.
-        samples: Rewrites sampled for each.
-        most_tokens: Tokens of a rewrite at most.
-        baseline_steps: Steps whose mean reward is the baseline.
-        penalties: What is taken off the gain.
-        accumulation: Parts that a batch is cut into, for memory.
-        precision: `no`, `bf16` or `fp16`.
-        device: `auto` or `cpu`.
-        seed: Of everything random.
-        validation_steps: Steps between two looks at held-out questions.
-        patience: Looks without a better one after which it stops; 0 never stops early.
-        checkpoint_steps: Steps between two checkpoints.
-        threads: Of torch on processors; 0 leaves it to torch.
-    """
+    """How a rewriter is trained; the settings `rewriter_training` say what each is."""
 
     model: str
     learning_rate: float

@@ -1,12 +1,9 @@
 """Clusters of questions: against SciPy on everything at once, by hand, in blocks; the report and the picture."""
 
-import base64
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -23,7 +20,6 @@ from rag_assets.enrich.knowledge.clusters import (
     ClusterUpdate,
     cluster_texts,
     condensed_distances,
-    redundancy_picture,
     redundancy_report,
     update_question_clusters,
 )
@@ -112,10 +108,9 @@ def test_each_facet_value_has_clusters_of_its_own(tmp_path: Path) -> None:
     assert not [qa_id for _, qa_id in stored(lake) if qa_id.startswith(LONELY)]
 
 
-def test_the_report_and_the_picture(tmp_path: Path) -> None:
+def test_the_report(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     assert redundancy_report(lake) == "No questions are clustered."
-    assert redundancy_picture(lake, words, CUT) == "There are too few questions to compare."
     store_questions(lake, {**QUESTIONS, OTHER: [QUESTIONS[DESIGN][0], ("<顧客> は何ですか", "x")]})
     update(lake)
     lines = redundancy_report(lake).splitlines()
@@ -123,14 +118,6 @@ def test_the_report_and_the_picture(tmp_path: Path) -> None:
         "| area | customers | 5 | 4 | 20.0% |",
         "| kind | design | 5 | 4 | 20.0% |",
     ]
-    picture = redundancy_picture(lake, words, CUT)
-    encoded = re.fullmatch(r"!\[questions\]\(data:image/svg\+xml;base64,(.*)\)", picture)
-    assert encoded is not None
-    root = ET.fromstring(base64.b64decode(encoded[1]))
-    names = [element.tag.rpartition("}")[2] for element in root.iter()]
-    assert names.count("polyline") == 4  # merges of five leaves
-    assert "<顧客> は何ですか" in "".join(root.itertext())
-    assert "area=customers" in "".join(root.itertext())
 
 
 def test_vectors_are_shared_with_the_question_index(tmp_path: Path) -> None:

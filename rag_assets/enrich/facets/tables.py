@@ -75,33 +75,31 @@ def update_facets(
     def wanted(shard: str) -> Mapping[str, str]:
         return wanted_facets(lake, shard, taxonomy, read_tokens, model.name, embedder.name)
 
-    def extract(shard: str, documents: Sequence[str]) -> Records:
-        contents = [content for content in _load(lake, shard, documents) if _has_text(content[0])]
-        assignment_lists = classifier.classify([_profile(*content) for content in contents])
-        records = [
-            _records(document, assignments, METHOD)
-            for (document, _), assignments in zip(contents, assignment_lists, strict=True)
-        ]
-        return {DOCUMENT_FACETS.name: [record for of_document in records for record in of_document]}
-
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
-        for document, summary in _load(lake, shard, documents):
-            yield document.document_id, write_records(document, summary)
+        contents, extracted = _load(lake, shard, documents), dict[str, list[Assignment]]()
+        if not model.generative:  # many at once are embedded at less cost
+            own = [content for content in contents if _has_text(content[0])]
+            assignment_lists = classifier.classify([_profile(*content) for content in own])
+            extracted = dict(zip((document.document_id for document, _ in own), assignment_lists, strict=True))
+        for document, summary in contents:
+            yield document.document_id, write_records(document, summary, extracted.get(document.document_id))
 
-    def write_records(document: Document, summary: str) -> Dialogue[Records]:
+    def write_records(document: Document, summary: str, assignments: list[Assignment] | None) -> Dialogue[Records]:
         if not _has_text(document):
             return {}
-        assignments = yield from facet_dialogue(
-            document.subject(), document.pages, taxonomy, read_tokens, model.context_tokens
-        )
+        method = METHOD
+        if model.generative:
+            method = model.name
+            assignments = yield from facet_dialogue(
+                document.subject(), document.pages, taxonomy, read_tokens, model.context_tokens
+            )
         if assignments is None:
-            [fallback] = classifier.classify([_profile(document, summary)])
-            return {DOCUMENT_FACETS.name: _records(document, fallback, METHOD)}
-        return {DOCUMENT_FACETS.name: _records(document, assignments, model.name)}
+            [assignments], method = classifier.classify([_profile(document, summary)]), METHOD
+        return {DOCUMENT_FACETS.name: _records(document, assignments, method)}
 
     if model.generative:
         _warn_of_context(model, taxonomy)
-    return update_documents(lake, DOCUMENT_FACETS, shards, wanted, extract, begin, model, progress)
+    return update_documents(lake, [DOCUMENT_FACETS], shards, wanted, begin, model, progress)
 
 
 def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:

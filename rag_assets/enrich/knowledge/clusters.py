@@ -1,4 +1,4 @@
-"""Which questions say nearly the same: clusters of searched questions within each facet value, and their picture.
+"""Which questions say nearly the same: clusters of searched questions within each facet value.
 
 Complete linkage, cut at a distance: any two questions of a cluster are within it, so that a chain of small differences
 does not make one cluster of different questions.
@@ -25,21 +25,13 @@ from rag_assets.contracts.tables import DOCUMENT_FACETS, QUESTION_CLUSTERS, SYNT
 from rag_assets.enrich.written import Progress, table_inputs
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.lake import WHOLE, Lake
-from rag_assets.text.plain import markdown_picture, markdown_table, one_line, svg_text
+from rag_assets.text.plain import markdown_table
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 _BLOCK = 5000  # questions whose distances are held at once: 100 MB
 _PAIRS = 4_000_000  # cosines held at once
 _DECIMALS = 6
-
-# of the picture
-_WIDTH = 960.0
-_TREE = 420.0  # width of the tree; labels stand right of it
-_ROW = 16.0
-_MARGIN = 24.0
-_LABEL_CHARS = 44
-_SHOWN = 40  # questions
 
 
 @dataclass(frozen=True)
@@ -159,75 +151,6 @@ def redundancy_report(lake: Lake) -> str:
     )
     heads = ("facet", "value", "questions", "clusters", "near duplicates")
     return markdown_table(heads, rows, heads[2:])
-
-
-def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float) -> str:
-    """A Markdown image of the tree of the facet value with most near duplicates.
-
-    Shown are its largest clusters, whole as far as there is room, so that the picture tells what counts as one and how
-    far the next are.
-
-    The tree is drawn with a line where it is cut.
-
-    Returns:
-        Markdown with the SVG as a data URI; a sentence where there is nothing to show.
-    """
-    by_value: dict[tuple[str, str], dict[int, list[str]]] = {}
-    for row in lake.read(QUESTION_CLUSTERS, columns=["facet", "value", "qa_id", "cluster"]).to_pylist():
-        clusters = by_value.setdefault((row["facet"], row["value"]), {})
-        clusters.setdefault(row["cluster"], []).append(row["qa_id"])
-    repeat_counts = {value: sum(map(len, clusters.values())) - len(clusters) for value, clusters in by_value.items()}
-    if not repeat_counts:
-        return "There are too few questions to compare."
-    facet_value = min(repeat_counts, key=lambda value: (-repeat_counts[value], value))
-    member_lists = sorted(by_value[facet_value].values(), key=lambda members: (-len(members), members))
-    qa_ids = [qa_id for members in member_lists for qa_id in sorted(members)][:_SHOWN]
-    if len(qa_ids) < 2:
-        return "There are too few questions to compare."
-    columns = lake.read(SYNTHETIC_QA, columns=["qa_id", "question"])
-    texts = dict(zip(columns["qa_id"].to_pylist(), columns["question"].to_pylist(), strict=True))
-    labels = [texts.get(qa_id, qa_id) for qa_id in qa_ids]
-    svg = draw_dendrogram(embed(labels), labels, cut_distance, f"{facet_value[0]}={facet_value[1]}")
-    return markdown_picture("questions", svg)
-
-
-def draw_dendrogram(vectors: NDArray[np.float32], labels: Sequence[str], cut_distance: float, title: str) -> str:
-    """The tree as SVG text: distance from left (far) to right (equal), one leaf a line.
-
-    There are at least two vectors, of unit length; a line is drawn at the cut.
-    """
-    from scipy.cluster.hierarchy import dendrogram, linkage
-
-    tree = dendrogram(linkage(condensed_distances(vectors), method="complete"), no_plot=True)
-    farthest = max(cut_distance, *(max(distances) for distances in tree["dcoord"])) or 1.0
-    height = 2 * _MARGIN + _ROW * len(labels)
-
-    def x(distance: float) -> float:
-        return _MARGIN + _TREE * (1 - distance / farthest)
-
-    def y(place: float) -> float:  # SciPy puts leaves at 5, 15, 25, ...
-        return _MARGIN + _ROW * (place / 10 + 0.5)
-
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" width="{_WIDTH:.0f}"'
-    cut, bottom = x(cut_distance), height - _MARGIN / 2
-    parts = [
-        f'{head} height="{height:.0f}" font-family="sans-serif">',
-        f'<rect width="{_WIDTH:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        f'<text x="{_MARGIN:.0f}" y="16" font-size="13" fill="#222222">{svg_text(title)}</text>',
-        f'<line x1="{cut:.1f}" y1="{_MARGIN:.1f}" x2="{cut:.1f}" y2="{bottom:.1f}" stroke="#c0392b"/>',
-        f'<text x="{cut + 4:.1f}" y="{height - 6:.1f}" font-size="10" fill="#c0392b">{cut_distance:g}</text>',
-    ]
-    for places, distances in zip(tree["icoord"], tree["dcoord"], strict=True):
-        points = " ".join(f"{x(far):.1f},{y(place):.1f}" for place, far in zip(places, distances, strict=True))
-        colour = "#14558f" if max(distances) <= cut_distance else "#8a8a8a"
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.2"/>')
-    for place, leaf in enumerate(tree["leaves"]):
-        label = labels[leaf]
-        parts.append(
-            f'<text x="{_MARGIN + _TREE + 6:.1f}" y="{y(10 * place + 5) + 4:.1f}" font-size="11" fill="#222222">'
-            f"{svg_text(one_line(label, _LABEL_CHARS))}<title>{svg_text(label)}</title></text>"
-        )
-    return "\n".join([*parts, "</svg>"])
 
 
 def facet_values(lake: Lake) -> dict[str, list[str]]:

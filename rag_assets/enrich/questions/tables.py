@@ -107,17 +107,6 @@ def update_questions(
         keys = wanted_questions(lake, shard, rules, model.name)
         return keys if model.generative else with_common_lines(lake, shard, common, keys)
 
-    def extract_records(document: Document, passages: Sequence[Passage]) -> list[Record]:
-        if not passages:
-            return []
-        name, count = document.document_id, rules.counts.of(length_tokens(passages))
-        pairs = extract_questions(name, document.title, document.language, document.pages, passages, count, common)
-        return _records(document, pairs, rules, METHOD)
-
-    def extract(shard: str, documents: Sequence[str]) -> Records:
-        contents = _load(lake, shard, documents)
-        return {SYNTHETIC_QA.name: [row for content in contents for row in extract_records(*content)]}
-
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
         facets: dict[str, list[str]] = {}
         for row in lake.read(DOCUMENT_FACETS, [shard], ["document_id", "facet", "value"]).to_pylist():
@@ -129,14 +118,17 @@ def update_questions(
         """Questions by the language model; the extractive ones where it gave none that can be used."""
         if not passages:
             return {}
-        count = rules.counts.of(length_tokens(passages))
-        pairs = yield from question_dialogue(
-            document.subject(), passages, facets, count, rules.read_tokens, model.context_tokens
-        )
-        records = _records(document, pairs, rules, model.name) if pairs else extract_records(document, passages)
-        return {SYNTHETIC_QA.name: records}
+        pairs, method, count = list[Pair](), model.name, rules.counts.of(length_tokens(passages))
+        if model.generative:
+            pairs = yield from question_dialogue(
+                document.subject(), passages, facets, count, rules.read_tokens, model.context_tokens
+            )
+        if not pairs:
+            facts = (document.document_id, document.title, document.language, document.pages)
+            pairs, method = extract_questions(*facts, passages, count, common), METHOD
+        return {SYNTHETIC_QA.name: _records(document, pairs, rules, method)}
 
-    return update_documents(lake, SYNTHETIC_QA, shards, wanted, extract, begin, model, progress)
+    return update_documents(lake, [SYNTHETIC_QA], shards, wanted, begin, model, progress)
 
 
 def _load(lake: Lake, shard: str, documents: Sequence[str]) -> list[tuple[Document, list[Passage]]]:

@@ -111,22 +111,12 @@ def update_page_summaries(
         keys = wanted_page_summaries(lake, shard, lengths, model.name)
         return keys if model.generative else with_common_lines(lake, shard, common, keys)
 
-    def extract(shard: str, documents: Sequence[str]) -> Records:
-        contents = load_documents(lake, shard, documents)
-        records = [
-            row
-            for document in contents
-            for page in document.pages
-            for row in _extracted_page(document, page, common, lengths)
-        ]
-        return {PAGE_SUMMARIES.name: records}
-
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
         fitted_lengths = lengths.fitted(model.context_tokens)
         for document in load_documents(lake, shard, documents):
-            yield document.document_id, _written_pages(document, common, fitted_lengths, model.name)
+            yield document.document_id, _written_pages(document, common, fitted_lengths, model)
 
-    report = update_documents(lake, PAGE_SUMMARIES, shards, wanted, extract, begin, model, progress)
+    report = update_documents(lake, [PAGE_SUMMARIES], shards, wanted, begin, model, progress)
     report.row_counts |= lines.row_counts
     for shard, shard_report in lines.shards.items():
         report.of(shard).written += shard_report.written
@@ -142,12 +132,6 @@ def update_file_summaries(
     def wanted(shard: str) -> Mapping[str, str]:
         return wanted_file_summaries(lake, shard, lengths, model.name)
 
-    def extract(shard: str, documents: Sequence[str]) -> Records:
-        contents = load_documents(lake, shard, documents)
-        return {
-            FILE_SUMMARIES.name: [row for document in contents for row in _extracted_file(document, common, lengths)]
-        }
-
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
         fitted_lengths = lengths.fitted(model.context_tokens)
         of_pages: dict[str, dict[int, str]] = {}
@@ -155,18 +139,20 @@ def update_file_summaries(
             of_pages.setdefault(row["document_id"], {})[row["page_number"]] = row["text"]
         for document in load_documents(lake, shard, documents):
             summaries = of_pages.get(document.document_id, {})
-            yield document.document_id, _written_file(document, summaries, common, fitted_lengths, model.name)
+            yield document.document_id, _written_file(document, summaries, common, fitted_lengths, model)
 
-    return update_documents(lake, FILE_SUMMARIES, shards, wanted, extract, begin, model, progress)
+    return update_documents(lake, [FILE_SUMMARIES], shards, wanted, begin, model, progress)
 
 
-def _written_pages(document: Document, common: CommonLines, lengths: SummaryOptions, method: str) -> Dialogue[Records]:
+def _written_pages(
+    document: Document, common: CommonLines, lengths: SummaryOptions, model: LanguageModel
+) -> Dialogue[Records]:
     """Summaries of the pages of a document. Pages shorter than a summary, those that are no content, and those that the
     model could not do are left to the extractive algorithm.
     """
     content = content_pages(document.pages)
     subject = document.subject(content)
-    long_pages = [page for page in content if len(body_text(page)) > lengths.page_chars]
+    long_pages = [page for page in content if model.generative and len(body_text(page)) > lengths.page_chars]
     shared_lines = {page.number: [line for line in page_lines(page) if line in common] for page in long_pages}
     dialogues = [page_dialogue(subject, page, shared_lines[page.number], lengths) for page in long_pages]
     summaries = dict(zip((page.number for page in long_pages), (yield from side_by_side(dialogues)), strict=True))
@@ -178,19 +164,23 @@ def _written_pages(document: Document, common: CommonLines, lengths: SummaryOpti
             records += _extracted_page(document, page, common, lengths)
             continue
         text = SEPARATOR.join(filter(None, (name, summary["file"], page.name, summary["page"])))
-        records.append(_page_record(document, page, text, method))
+        records.append(_page_record(document, page, text, model.name))
     return {PAGE_SUMMARIES.name: records}
 
 
 def _written_file(
-    document: Document, page_summaries: Mapping[int, str], common: CommonLines, lengths: SummaryOptions, method: str
+    document: Document,
+    page_summaries: Mapping[int, str],
+    common: CommonLines,
+    lengths: SummaryOptions,
+    model: LanguageModel,
 ) -> Dialogue[Records]:
     """Summary of a document; where the model could not do it, or the document is shorter, the extractive one."""
     content = content_pages(document.pages)
     text = "\n\n".join(filter(None, map(body_text, content)))
     name = file_title(document)
     summary = None
-    if len(text) > lengths.file_chars:
+    if model.generative and len(text) > lengths.file_chars:
         if estimate_tokens(text) > lengths.read_tokens:  # the file is not read as a whole
             heads = (file_head(name, document.pages, lengths.page_file_chars), name[: lengths.page_file_chars])
             summaries = [page_summaries[page.number] for page in content if page.number in page_summaries]
@@ -198,7 +188,7 @@ def _written_file(
         summary = yield from file_dialogue(document.subject(content), text, lengths)
     if summary is None:
         return {FILE_SUMMARIES.name: _extracted_file(document, common, lengths)}
-    return {FILE_SUMMARIES.name: [_record(document, SEPARATOR.join((name, summary)), method)]}
+    return {FILE_SUMMARIES.name: [_record(document, SEPARATOR.join((name, summary)), model.name)]}
 
 
 def _without_head(summary: str, heads: Sequence[str]) -> str:

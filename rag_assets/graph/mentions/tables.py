@@ -11,7 +11,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
 from rag_assets.enrich.documents import Subject, stated_title
-from rag_assets.enrich.written import Progress, Records, Wanted, update_with_model
+from rag_assets.enrich.written import Progress, Records, Wanted, update_documents
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.mentions.dialogues import Claim, MentionOptions, WindowAnswer, check_windows, window_dialogue
 from rag_assets.graph.mentions.extraction import (
@@ -98,7 +98,7 @@ def update_mentions(
             yield name, _written(document, stated_title(name, title), model, types, extractor, update)
 
     if model.generative:
-        update.report = update_with_model(lake, MENTION_TABLES, shards, wanted, begin, model, progress)
+        update.report = update_documents(lake, MENTION_TABLES, shards, wanted, begin, model, progress)
         return update
     for shard, keys, extract in _extractions(lake, shards, wanted, extractor, options, progress):
         update_shard(lake, MENTION_TABLES, shard, keys, extract, update.report)

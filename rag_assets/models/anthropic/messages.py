@@ -112,7 +112,10 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
         params["stop_sequences"] = stop
     output_config: OutputConfigParam = {}
     if request.schema is not None:
-        output_config["format"] = {"type": "json_schema", "schema": answer_schema(model, request.schema)}
+        output_config["format"] = {
+            "type": "json_schema",
+            "schema": _answer_schema(model, request.tag.step, request.schema),
+        }
     if facts.thinking is Thinking.ALWAYS:
         output_config["effort"] = "low"
     elif facts.thinking is Thinking.DISABLED:
@@ -124,13 +127,13 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
     return params
 
 
-def answer_schema(model: str, schema: str) -> dict[str, object]:
+def _answer_schema(model: str, step: str, schema: str) -> dict[str, object]:
     """A JSON schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
 
     Other models behind the same interface take bounds, and need them to come to an end.
 
     Raises:
-        CallError: The provider has no such schemas.
+        ModelError: The provider has no such schemas.
     """
     whole: dict[str, Any] = json.loads(schema)
     if not model.startswith("claude-"):
@@ -140,8 +143,8 @@ def answer_schema(model: str, schema: str) -> dict[str, object]:
     try:
         return transform_schema(whole)
     except (ValueError, TypeError, AssertionError) as error:  # the last one on a type that it does not know
-        line = f"the schema of the answer cannot be sent: {error}"
-        raise CallError(CallProblem.REJECTED, error_line("invalid schema", line)) from None
+        line = one_line(error, _ERROR_CHARS)
+        raise ModelError(f"anthropic:{model} cannot be asked for the answers of step {step}: {line}") from None
 
 
 def sampling(request: Request) -> dict[str, object]:

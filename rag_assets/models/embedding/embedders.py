@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,19 +102,6 @@ class ExportedFiles:
         _logger.info("exported %s in %.1f s", self.model.name, time.monotonic() - began_at)
 
 
-class _Encoding(Protocol):
-    @property
-    def ids(self) -> list[int]: ...
-
-
-class _RustTokenizer(Protocol):
-    def encode_batch_fast(self, texts: list[str], *, add_special_tokens: bool) -> list[_Encoding]: ...
-
-
-class _Session(Protocol):
-    def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
-
-
 class ExportedModel:
     """An exported model, opened when it first runs; a fork opens it anew. Safe to use from several threads.
 
@@ -126,7 +113,7 @@ class ExportedModel:
     def __init__(self, name: str, path: Callable[[], Path]) -> None:
         self._name, self._path = name, path
         self._lock = threading.Lock()
-        self._session: tuple[int, _Session] | None = None
+        self._session: tuple[int, Any] | None = None
 
     def run(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """The output for one text.
@@ -148,7 +135,7 @@ class ExportedModel:
             raise ModelError(f"{self._name}: {ids.size} tokens could not be read: {error}") from error
         return output
 
-    def opened(self) -> _Session:
+    def opened(self) -> Any:
         """The session of this process.
 
         Raises:
@@ -181,7 +168,7 @@ class E5Embedder:
         self.threads = threads or processors()
         self._precision = precision
         self._lock = threading.RLock()
-        self._exported: tuple[ExportedFiles, _RustTokenizer] | None = None
+        self._exported: tuple[ExportedFiles, Any] | None = None
         self._model = ExportedModel("embedder", lambda: self._load_files()[0].model)
 
     @cached_property
@@ -242,7 +229,7 @@ class E5Embedder:
             for ids in self.content_ids(part):
                 yield np.array([[BEGIN_ID, *prefix, *ids[:room], END_ID]], np.int64)
 
-    def _load_files(self) -> tuple[ExportedFiles, _RustTokenizer]:
+    def _load_files(self) -> tuple[ExportedFiles, Any]:
         if self._exported is not None:
             return self._exported
         with self._lock:
@@ -305,7 +292,7 @@ def load_embedder(
             )
 
 
-def _open_session(path: Path) -> _Session:
+def _open_session(path: Path) -> Any:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it would write and send from the moment of its import
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -314,7 +301,7 @@ def _open_session(path: Path) -> _Session:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     try:
-        session: _Session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except (state.Fail, state.InvalidProtobuf, state.NoSuchFile, state.NotImplemented, state.RuntimeException) as error:
         raise ModelError(f"{path}: onnxruntime cannot open it: {error}") from error
     return session

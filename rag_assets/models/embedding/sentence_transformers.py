@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,41 +26,6 @@ _BATCH_PAIRS = 16
 _PAIR_TOKENS = 512  # of query and passage; more only costs time with passages of some 256 tokens
 
 
-class _HubTokenizer(Protocol):
-    def __call__(self, texts: list[str], *, add_special_tokens: bool, verbose: bool) -> dict[str, list[list[int]]]: ...
-
-    def num_special_tokens_to_add(self) -> int: ...
-
-
-class _Model(Protocol):
-    prompts: dict[str, str]
-    max_seq_length: int | None
-    tokenizer: _HubTokenizer
-
-    def encode(
-        self,
-        texts: list[str],
-        *,
-        prompt: str,
-        batch_size: int,
-        normalize_embeddings: bool,
-        show_progress_bar: bool,
-    ) -> NDArray[np.float32]: ...
-
-    def get_sentence_embedding_dimension(self) -> int | None: ...
-
-
-class _CrossEncoder(Protocol):
-    def predict(
-        self,
-        inputs: list[tuple[str, str]],
-        *,
-        batch_size: int,
-        show_progress_bar: bool,
-        activation_fn: object,
-    ) -> NDArray[np.float32]: ...
-
-
 class SentenceTransformersEmbedder:
     """A model of sentence-transformers. Safe to use from several threads, which take turns.
 
@@ -76,7 +41,7 @@ class SentenceTransformersEmbedder:
         self._model_name = model
         self._threads = threads
         self._lock = threading.RLock()
-        self._loaded: _Model | None = None
+        self._loaded: Any = None
 
     @cached_property
     def name(self) -> str:
@@ -98,7 +63,7 @@ class SentenceTransformersEmbedder:
             model = self._model
             prompts = [self._prompt(kind) for kind in EmbeddingKind]
             longest = max(self.count_tokens(prompts))
-            return (model.max_seq_length or 512) - model.tokenizer.num_special_tokens_to_add() - longest
+            return int((model.max_seq_length or 512) - model.tokenizer.num_special_tokens_to_add() - longest)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         if not texts:
@@ -127,13 +92,13 @@ class SentenceTransformersEmbedder:
         """The model's own prompt, else the prefix of the e5 models, else nothing."""
         for prompt_name in _PROMPT_NAMES[kind]:
             if prompt := self._model.prompts.get(prompt_name):
-                return prompt
+                return str(prompt)
         if _E5_NAME.search(Path(self._model_name).name):
             return f"{kind}: "
         return ""
 
     @property
-    def _model(self) -> _Model:
+    def _model(self) -> Any:
         with self._lock:
             if self._loaded is None:
                 purpose = "embedder sentence-transformers"
@@ -155,7 +120,7 @@ class CrossEncoderReranker:
         self._model_name = model
         self._threads = threads
         self._lock = threading.Lock()
-        self._loaded: tuple[_CrossEncoder, object] | None = None
+        self._loaded: tuple[Any, object] | None = None
 
     @cached_property
     def name(self) -> str:
@@ -182,7 +147,7 @@ class CrossEncoderReranker:
             raise ModelError(f"{self._model_name}: expected one score a passage, found {scores.shape} for {len(texts)}")
         return scores
 
-    def _load(self) -> tuple[_CrossEncoder, object]:
+    def _load(self) -> tuple[Any, object]:
         model, torch = _load("CrossEncoder", self._model_name, self._threads, "reranker")
         # Never raised: positions that the model does not have would end in an error.
         model.max_seq_length = min(model.max_seq_length or _PAIR_TOKENS, _PAIR_TOKENS)

@@ -68,9 +68,9 @@ class _AnswerStream:
         self._mode = mode
         self._cancellation = Cancellation()
         self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[AnswerEvent] = asyncio.Queue()
+        self._events: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()  # None stands behind the last one
         self._work = asyncio.ensure_future(service.asking.run(self._write, self._cancellation))
-        self._work.add_done_callback(_looked_at)
+        self._work.add_done_callback(self._end)
 
     async def next(self, seconds: float) -> AnswerEvent | None:
         """The next event; None after the last one.
@@ -80,19 +80,11 @@ class _AnswerStream:
             RagAssetsError: The question cannot be answered.
             Problem: Too many wait.
         """
-        event_task = asyncio.ensure_future(self._events.get())
-        done_tasks, _ = await asyncio.wait(
-            {event_task, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        if event_task in done_tasks:
-            return event_task.result()
-        event_task.cancel()
-        if not done_tasks:
-            raise TimeoutError
-        if self._events.empty():
-            await self._work
-            return None
-        return self._events.get_nowait()
+        async with asyncio.timeout(seconds):
+            event = await self._events.get()
+        if event is None:
+            self._work.result()
+        return event
 
     def leave(self) -> None:
         """Give the question up; does nothing where it has been answered."""
@@ -105,11 +97,10 @@ class _AnswerStream:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
-
-def _looked_at(work: "asyncio.Future[None]") -> None:
-    """Take note of an error that nobody waits for, so that it is not logged with its text."""
-    if not work.cancelled():
-        work.exception()
+    def _end(self, work: "asyncio.Future[None]") -> None:
+        if not work.cancelled():
+            work.exception()  # one that nobody waits for is not logged with its text
+        self._events.put_nowait(None)
 
 
 def wants_events(request: Request) -> bool:
