@@ -31,7 +31,7 @@ from rag_assets.parsing.flow import (
 )
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
-from rag_assets.parsing.office.headings import numbered_headings
+from rag_assets.parsing.office.headings import untold_headings
 from rag_assets.parsing.office.rules import Rules, is_article
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
@@ -140,7 +140,7 @@ class _WordReader:
 
     def read_body(self, body: etree._Element) -> None:
         """Read the body of the document."""
-        self._numbered = numbered_headings(body, self._styles)
+        self._numbered = untold_headings(body, self._styles)
         self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
         self._read_flow(body, BlockKind.PARAGRAPH, 0)
         self._end_carried(BlockKind.PARAGRAPH)
