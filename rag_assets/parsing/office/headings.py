@@ -15,7 +15,7 @@ from rag_assets.parsing.names import Kind, kind_of
 from rag_assets.parsing.office.styles import Style, Styles, integer, is_on, value_of
 
 _LINE = re.compile(r"(?P<number>\d{1,2}(?:[.．]\d{1,2}){1,3}|\d{1,2}(?=[.．\s]))[.．]?\s*[^\W\d][^\n\t。]{0,59}")
-_TITLE = re.compile(r"[^\n\t。]{1,60}")
+_TITLE = re.compile(r"[^\n\t。]{1,60}(?:\n[^\n\t。]{1,60})?")
 _NO_TITLE = re.compile(
     r"[※*＊→⇒↑↓・]|[図表写]真?\s?\d|(?:fig|table|ver)\S*\s?\d|.*(?:[：:、，,;]|\d年\s?\d{1,2}月(?:\s?\d{1,2}日)?)$",
     re.IGNORECASE,

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from lxml import etree
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
@@ -43,6 +43,7 @@ from rag_assets.parsing.office.slide_layout import (
 )
 from rag_assets.parsing.office.slide_tables import cells_of_row, columns_and_rows, slide_header_rows
 from rag_assets.parsing.office.styles import integer
+from rag_assets.parsing.roles import is_agenda, is_cover
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
@@ -134,7 +135,11 @@ def _read_slide(
                 failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
     blocks.extend(beside)
     blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
-    return Page(number, PageKind.SLIDE, tuple(blocks), hidden=slide.get("show") in ("0", "false"), size=size)
+    role = PageRole.CONTENTS if is_agenda(blocks) else None
+    if number == 1 and any(shape.placeholder == "ctrTitle" for shape in shapes) and is_cover(blocks):
+        role = PageRole.COVER
+    is_hidden = slide.get("show") in ("0", "false")
+    return Page(number, PageKind.SLIDE, tuple(blocks), hidden=is_hidden, size=size, role=role)
 
 
 def _shapes(

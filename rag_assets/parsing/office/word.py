@@ -11,7 +11,7 @@ from itertools import chain
 
 from lxml import etree
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
@@ -35,6 +35,7 @@ from rag_assets.parsing.office.headings import untold_headings
 from rag_assets.parsing.office.rules import Rules, is_article
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
+from rag_assets.parsing.roles import is_agenda, is_contents, is_cover
 from rag_assets.parsing.sections import tell_pages
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
@@ -107,6 +108,12 @@ def _without_page(failure: Failure) -> Failure:
     return replace(failure, page_number=1, message=re.sub(r"^page \d+, ", "", failure.message))
 
 
+def _role(number: int, blocks: Sequence[Block], page_count: int) -> PageRole | None:
+    if is_contents(blocks, page_count) or is_agenda(blocks):
+        return PageRole.CONTENTS
+    return PageRole.COVER if number == 1 and is_cover(blocks) else None
+
+
 class _WordReader:
     """Walks the body and collects blocks, page by page."""
 
@@ -132,7 +139,8 @@ class _WordReader:
         pages = [[*headers, *self._pages[0]], *self._pages[1:]]
         if len(pages) > 1 and tell_pages(pages):
             numbered_pages = (
-                Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1)
+                Page(number, PageKind.PAGE, tuple(blocks), role=_role(number, blocks, len(pages)))
+                for number, blocks in enumerate(pages, start=1)
             )
             return tuple(numbered_pages), tuple(self.failures)
         whole = Page(1, PageKind.BODY, tuple(chain.from_iterable(pages)))
