@@ -104,7 +104,7 @@ def _read_slide(
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
     drawn_shapes = list(_shapes(tree, _IN_POINTS, _layout_boxes(archive, relations), 0))
-    shapes = in_reading_order(with_title(with_bullets(drawn_shapes)))
+    shapes = in_reading_order(with_title(with_bullets(drawn_shapes), size[1] if size else 0.0))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
