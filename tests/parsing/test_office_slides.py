@@ -90,6 +90,20 @@ def test_text_whose_size_the_layout_states_may_be_the_largest() -> None:
     assert HEADING not in {block.kind for block in blocks_of_slide(build, layout=1)}
 
 
+def test_text_at_the_foot_of_most_slides_is_running_text() -> None:
+    presentation = pptx.Presentation()
+    for number in range(4):
+        shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+        add_text(shapes, 40, 100, "会社概要")
+        if number:
+            add_text(shapes, 40, 505, "社外秘 2024")
+            add_text(shapes, 600, 505, f"{number + 1}")
+        add_text(shapes, 300, 505, f"注記{'あいうえ'[number]}")
+    pages = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
+    running = [[block.text for block in page.blocks if block.kind is BlockKind.HEADER] for page in pages]
+    assert running == [[], *(["社外秘 2024", f"{number}"] for number in (2, 3, 4))]
+
+
 BODY = "本日の会議で決めることを、順に説明する。"
 
 

@@ -4,6 +4,8 @@ Shapes that connectors join are a diagram. Pictures but for their alternative te
 layouts and masters, are left out.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
@@ -50,6 +52,9 @@ _EMU_PER_POINT = 12700
 _IN_POINTS = Frame(1 / _EMU_PER_POINT, 1 / _EMU_PER_POINT)
 _NO_TARGETS: Mapping[str, str] = {}
 _ROWS_APART = 100
+_FOOT = 0.88  # of the height of a slide, from which its foot begins
+_LEAST_FOOTERS, _FOOTER_SHARE = 3, 0.5  # slides, and share of all
+_DIGITS = re.compile(r"\d+")
 
 
 def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_slides: int) -> ParsedDocument:
@@ -88,7 +93,27 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
             failures.append(Failure(error.cause, f"slide {number}: {error}", number))
             pages.append(Page(number, PageKind.SLIDE, (), size=size))
     title = sensible_title(archive.stated_title())
-    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(pages), tuple(failures))
+    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(_with_footers(pages)), tuple(failures))
+
+
+def _with_footers(pages: Sequence[Page]) -> Iterator[Page]:
+    """The slides; what stands at one place at their foot, but for its number, on most of them is running text."""
+    keys = [[_footer(block, page) for block in page.blocks] for page in pages]
+    counts = Counter(key for page_keys in keys for key in set(page_keys) if key)
+    least = max(_LEAST_FOOTERS, _FOOTER_SHARE * len(pages))
+    for page, page_keys in zip(pages, keys, strict=True):
+        blocks = (
+            replace(block, kind=BlockKind.HEADER) if key and counts[key] >= least else block
+            for block, key in zip(page.blocks, page_keys, strict=True)
+        )
+        yield replace(page, blocks=tuple(blocks))
+
+
+def _footer(block: Block, page: Page) -> tuple[str, Box] | None:
+    """Text, without digits, and place of a paragraph at the foot of a slide; None of all others."""
+    if block.kind is not BlockKind.PARAGRAPH or not block.box or not page.size or "\n" in block.text:
+        return None
+    return (_DIGITS.sub("", block.text), block.box) if block.box[1] >= _FOOT * page.size[1] else None
 
 
 def _reference(element: etree._Element) -> str:
