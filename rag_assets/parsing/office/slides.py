@@ -25,6 +25,7 @@ from rag_assets.parsing.flow import (
     around,
     clean,
     fill_grid,
+    join_letters,
     link_suffix,
     picture_block,
     rows_above_figures,
@@ -329,7 +330,7 @@ def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> st
     for target, runs in groupby(parts, key=itemgetter(0)):
         run_text = "".join(run for _, run in runs)
         text += [run_text, link_suffix(run_text, target)]
-    return clean("".join(text).replace("~~~~", ""))
+    return join_letters(clean("".join(text).replace("~~~~", "")))
 
 
 def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:

@@ -23,6 +23,7 @@ from rag_assets.parsing.flow import (
     Sections,
     clean,
     fill_grid,
+    join_letters,
     link_suffix,
     picture_block,
     rows_above_figures,
@@ -429,7 +430,7 @@ class _WordReader:
 def _gathered_text(parts: Sequence[str]) -> str:
     """A gathered text, struck parts as `~~…~~`, hidden ones as `（非表示: …）` or, where all is hidden, `非表示: …`."""
     text = clean("".join(parts).replace(_HIDDEN_END + _HIDDEN, "").replace(_STRUCK_END + _STRUCK, ""))
-    text = text.replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
+    text = join_letters(text).replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
     if _HIDDEN not in text:
         return text
     if text[0] == _HIDDEN and text.find(_HIDDEN_END) == len(text) - 1:
