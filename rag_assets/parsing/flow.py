@@ -28,7 +28,8 @@ SPREAD_WORD = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _SOFT_HYPHENS = ("\u00ad", "\u0002", "\ufffe")
 _UNTITLED = re.compile(
-    r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|無題.*|\(?anonymous\)?|title|タイトル|[\W\d_]*"
+    r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|一太郎[ \d/]+文書|無題.*|雛[形型]|ひな[形型]"
+    r"|\(?anonymous\)?|title|タイトル|[\W\d_]*"
     r"|(powerpoint|pptxgenjs).?(presentation|プレゼンテーション)?|プレゼンテーション\d*|スライド ?\d*|slide ?\d*"
     r"|book\d*|sheet\d*"
     r"|microsoft (word|excel|powerpoint) -.*"
@@ -50,8 +51,9 @@ _LINKED_FILE = re.compile(
 )
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _MADE_BY_PROGRAM = re.compile(  # a guess at what a picture shows, the name of a drawn sign, an address
-    r"自動的に生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
-    r"|(?:単色塗りつぶし|枠線|with solid fill|\boutline)$|^(?:https?://|cid:)\S*$",
+    r"(?:自動的に|精度で)生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
+    r"|automatically generated description|(?:塗りつぶし|枠線|with solid fill|\boutline)[)）]?$"
+    r"|^(?:画面の領域|screen clipping)$|^(?:https?://|cid:)\S*$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
