@@ -212,8 +212,8 @@ def text_blocks(text: str, sections: Sections) -> Iterator[Block]:
     Yields:
         Headings: a line alone that is numbered or marked as one, a line with another of `=` or `-` below, and the
         lines `第1章`, `第1節`, `第1条（…）`, `■…`, `【…】` and `＜…＞` above the first line of their body; a line as
-        `1. 概要` only where sentences follow it. List items where every line of a paragraph has the mark of one; else paragraphs,
-        whose lines are joined where the text is wrapped at a width.
+        `1. 概要` only where sentences follow it. List items where every line of a paragraph has the mark of one; else
+        paragraphs, whose lines are joined where the text is wrapped at a width.
     """
     paragraphs = list(_paragraphs(text))
     full = _full_columns(paragraphs)
