@@ -77,7 +77,7 @@ def test_articles_without_brackets_are_headings_where_most_are_written_so() -> N
 
 def test_what_follows_the_articles_ends_them() -> None:
     lines = ["第1条（目的）", "定める。", "附　則", "施行する。", "別表第1（第3条関係）", "10日", "様式第1号", "氏名"]
-    ends = ["附 則", "別表第1（第3条関係）", "様式第1号"]
+    ends = ["附則", "別表第1（第3条関係）", "様式第1号"]
     assert headings(blocks_of(plain(*lines))) == ["第1条（目的）", *ends]
     chapters = blocks_of(plain("第2章 休暇", "第1節 総則", *lines, "第1条（施行期日）", "別紙"))
     assert headings(chapters) == [

@@ -132,9 +132,9 @@ def _other_headings(
     numbered: Mapping[etree._Element, int],
     common_size: int,
 ) -> dict[etree._Element, int]:
-    """Levels of headings that have no number: lines of one look, most of which stand above something else.
+    """Levels of the other headings, as their looks rank below each other and below the headings around them.
 
-    A look that is used once or twice tells headings where it is larger than the text: above text, or at the beginning.
+    Numbers alone set lines off where no heading has a style or a number.
     """
     counts = not numbered and not any(paragraph.style.level for paragraph in paragraphs)
     looks = {
@@ -142,6 +142,37 @@ def _other_headings(
         for paragraph in paragraphs
         if not (numbered and paragraph.number) and (look := _look(paragraph, set_off, counts=counts))
     }
+    if not looks:
+        return {}
+    titles = _titles(paragraphs, looks, below, common_size, len(numbered))
+    heads = {paragraph.element for members in titles.values() for paragraph in members}
+    ranks = sorted(titles, key=lambda look: (-look.size, not look.is_bold))  # else as they come
+    levels: dict[etree._Element, int] = {}
+    outer, deeper = 0, ranks
+    for paragraph in paragraphs:
+        if paragraph.style.level:
+            outer, deeper = paragraph.style.level, ranks
+        elif paragraph.element in numbered:
+            outer, size, is_bold = numbered[paragraph.element], paragraph.size, paragraph.is_bold
+            deeper = [look for look in ranks if (look.size, look.is_bold) < (size, is_bold)]
+        elif paragraph.element in heads:
+            look = looks[paragraph.element]
+            levels[paragraph.element] = outer + deeper.index(look) + 1 if look in deeper else outer
+    return levels
+
+
+def _titles(
+    paragraphs: Sequence[_Paragraph],
+    looks: Mapping[etree._Element, _Look],
+    below: Mapping[etree._Element, etree._Element],
+    common_size: int,
+    other_count: int,
+) -> dict[_Look, list[_Paragraph]]:
+    """Headings by looks: most lines of such a look stand above something else and are no sentences.
+
+    A look that is used once or twice tells headings where it is larger than the text, above text or at the beginning.
+    Where all headings of the document are less than three, only the one at its beginning is one.
+    """
     titles: dict[_Look, list[_Paragraph]] = {}
     others = Counter[_Look]()
     last: tuple[int, ...] = ()
@@ -157,29 +188,16 @@ def _other_headings(
     first = next((paragraph.element for paragraph in paragraphs if paragraph.text), None)
 
     def tells(look: _Look) -> bool:
-        members = titles[look]
-        if len(members) < _MOST * (len(members) + others[look]):
-            return False
-        is_first, is_larger = members[0].element is first, look.size >= common_size + _LARGER_HALF_POINTS
-        is_alone = len(members) == 1 and not is_first and below[members[0].element] in looks
-        return len(members) >= _FEWEST or (is_larger and not is_alone)
+        head = titles[look][0].element
+        is_alone = len(titles[look]) == 1 and head is not first and below[head] in looks
+        is_larger = look.size >= common_size + _LARGER_HALF_POINTS and not is_alone
+        is_usual = len(titles[look]) >= _MOST * (len(titles[look]) + others[look])
+        return is_usual and (len(titles[look]) >= _FEWEST or is_larger)
 
-    accepted = sorted(filter(tells, titles), key=lambda look: (-look.size, not look.is_bold))  # else as they come
-    if sum(len(titles[look]) for look in accepted) + len(numbered) < _FEWEST:
-        accepted = [look for look in accepted if titles[look][0].element is first]
-    heads = {paragraph.element for look in accepted for paragraph in titles[look]}
-    levels: dict[etree._Element, int] = {}
-    outer, deeper = 0, accepted
-    for paragraph in paragraphs:
-        if paragraph.style.level:
-            outer, deeper = paragraph.style.level, accepted
-        elif paragraph.element in numbered:
-            outer, size, is_bold = numbered[paragraph.element], paragraph.size, paragraph.is_bold
-            deeper = [look for look in accepted if (look.size, look.is_bold) < (size, is_bold)]
-        elif paragraph.element in heads:
-            look = looks[paragraph.element]
-            levels[paragraph.element] = outer + deeper.index(look) + 1 if look in deeper else outer
-    return levels
+    titles = {look: members for look, members in titles.items() if tells(look)}
+    if sum(map(len, titles.values())) + other_count >= _FEWEST:
+        return titles
+    return {look: members for look, members in titles.items() if members[0].element is first}
 
 
 def _look(paragraph: _Paragraph, set_off: set[etree._Element], *, counts: bool) -> _Look | None:
