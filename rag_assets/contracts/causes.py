@@ -37,7 +37,7 @@ class PageKind(StrEnum):
 
 
 class PageRole(StrEnum):
-    """What a sheet or a page of a PDF is for that holds facts about its document rather than content (`pages.role`)."""
+    """What a sheet, page or slide is for that holds facts about its document rather than content (`pages.role`)."""
 
     COVER = "cover"
     REVISION_HISTORY = "revision_history"

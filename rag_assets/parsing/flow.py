@@ -12,16 +12,24 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.names import has_digit, is_period, is_year
-from rag_assets.text.scripts import CJK, RADICAL_IDEOGRAPHS, RADICALS
+from rag_assets.text.scripts import CJK, KANA, KANJI, RADICAL_IDEOGRAPHS, RADICALS
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _SPACES = re.compile(r"[ \t\r\f\v\u00a0\u3000]+")
 _BREAK = re.compile(r"\s*\n\s*")
 _RADICAL = re.compile(f"[{RADICALS}]")
+_SPREAD = re.compile(rf"(?<!\S)[{KANJI}{KANA}](?: [{KANJI}{KANA}])+(?=[\s(（:：]|$)")
+# A word whose letters may be set apart has an ideograph or a long vowel, and different letters; units of blanks to fill
+# in, sexes, choices and days of the week are words of their own.
+SPREAD_WORD = re.compile(
+    f"(?!(.)\\1+$)(?!(?!日時)年?月?日?時?分?秒?$)(?![男女計有無可否]+$)(?![月火水木金土日祝]+$)(?=.*[{KANJI}ー]).{{2,}}",
+    re.DOTALL,
+)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _SOFT_HYPHENS = ("\u00ad", "\u0002", "\ufffe")
 _UNTITLED = re.compile(
-    r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|無題.*|\(?anonymous\)?|title|タイトル|[\W\d_]*"
+    r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|一太郎[ \d/]+文書|無題.*|雛[形型]|ひな[形型]"
+    r"|\(?anonymous\)?|title|タイトル|[\W\d_]*"
     r"|(powerpoint|pptxgenjs).?(presentation|プレゼンテーション)?|プレゼンテーション\d*|スライド ?\d*|slide ?\d*"
     r"|book\d*|sheet\d*"
     r"|microsoft (word|excel|powerpoint) -.*"
@@ -43,8 +51,9 @@ _LINKED_FILE = re.compile(
 )
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _MADE_BY_PROGRAM = re.compile(  # a guess at what a picture shows, the name of a drawn sign, an address
-    r"自動的に生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
-    r"|(?:単色塗りつぶし|枠線|with solid fill|\boutline)$|^(?:https?://|cid:)\S*$",
+    r"(?:自動的に|精度で)生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
+    r"|automatically generated description|(?:塗りつぶし|枠線|with solid fill|\boutline)[)）]?$"
+    r"|^(?:画面の領域|screen clipping)$|^(?:https?://|cid:)\S*$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
@@ -85,6 +94,19 @@ def clean(text: str) -> str:
         return text.strip()
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\x0b", "\n"))
     return "\n".join(_SPACES.sub(" ", line).strip() for line in text.split("\n")).strip("\n")
+
+
+def join_letters(text: str) -> str:
+    """A clean text whose words have their letters together, as `住所` for `住 所`: words of three letters and more, and
+    of two at the beginning of a line.
+    """
+
+    def join(match: re.Match[str]) -> str:
+        letters = match[0].replace(" ", "")
+        begins = match.start() == 0 or text[match.start() - 1] == "\n"
+        return letters if (len(letters) > 2 or begins) and SPREAD_WORD.fullmatch(letters) else match[0]
+
+    return _SPREAD.sub(join, text) if " " in text and not text.isascii() else text
 
 
 def join_lines(lines: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.flow import clean, fill_grid, join_lines, rows_above_figures, unwrap
+from rag_assets.parsing.flow import clean, fill_grid, join_letters, join_lines, rows_above_figures, unwrap
 from rag_assets.text.scripts import RADICAL_IDEOGRAPHS
 
 
@@ -100,3 +100,26 @@ _SHIFTS = [["火曜", "8時～12時", "9時"], ["水曜", "13時～17時", "14�
 )
 def test_names_below_names_above_figures_are_header_rows(rows: list[list[str]], count: int) -> None:
     assert rows_above_figures(rows) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("発 注 書", "発注書"),
+        ("住 所 東京都文京区", "住所 東京都文京区"),
+        ("件名\n備 考", "件名\n備考"),
+        ("論文 参 考 文 献 15", "論文 参考文献 15"),
+        ("合 計：1,300万円", "合計：1,300万円"),
+        ("単 価（税抜）", "単価（税抜）"),
+        ("見 出 し", "見出し"),
+        ("令和 年 月 日", "令和 年 月 日"),
+        ("有 無", "有 無"),
+        ("月 火 水 木 金", "月 火 水 木 金"),
+        ("ア イ ウ", "ア イ ウ"),
+        ("担当 甲 乙", "担当 甲 乙"),
+        ("住 所録", "住 所録"),
+        ("a b c", "a b c"),
+    ],
+)
+def test_letters_of_words_that_are_set_apart_are_joined(text: str, joined: str) -> None:
+    assert join_letters(text) == joined

@@ -36,6 +36,37 @@ def test_footnotes_of_markdown_stand_behind_what_refers_to_them_and_none_is_lost
     ]
 
 
+def test_a_bold_line_above_a_text_is_a_heading_below_the_others() -> None:
+    lines = ["# API", "## 登録", "**処理の流れ**", "1. 調べる", "**応答**", "| 名 |\n|-|\n| 数 |", "## 削除", "消す。"]
+    blocks = parse_markdown("\n\n".join(lines).encode()).pages[0].blocks
+    assert [(*block.section, block.text) for block in blocks if block.kind is HEADING] == [
+        ("API",),
+        ("API", "登録"),
+        ("API", "登録", "処理の流れ"),
+        ("API", "登録", "応答"),
+        ("API", "削除"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**必ず読むこと。**\n\n本文",
+        "**期限：**\n\n本文",
+        "**期限** は月末\n\n本文",
+        "**概要**\n\n**目的**",
+        "本文\n\n**以上**",
+        "**版**\n\n## 目的",
+        "- **項目**\n\n  本文\n\n- 次",
+        "**2024**\n\n本文",
+    ],
+)
+def test_other_bold_text_is_no_heading(text: str) -> None:
+    assert not {"概要", "期限", "版", "項目", "2024", "必ず読むこと。"} & {
+        text for kind, text in of_markdown(text) if kind is HEADING
+    }
+
+
 def test_preformatted_text_keeps_its_indentation() -> None:
     code = "def f():\n    if x:\n\treturn  1\n\n  y"
     assert of_html(f"<pre>\n{code}\n</pre>") == [(PARAGRAPH, "def f():\n    if x:\n\treturn 1\n\n  y")]

@@ -77,7 +77,7 @@ def test_articles_without_brackets_are_headings_where_most_are_written_so() -> N
 
 def test_what_follows_the_articles_ends_them() -> None:
     lines = ["第1条（目的）", "定める。", "附　則", "施行する。", "別表第1（第3条関係）", "10日", "様式第1号", "氏名"]
-    ends = ["附 則", "別表第1（第3条関係）", "様式第1号"]
+    ends = ["附則", "別表第1（第3条関係）", "様式第1号"]
     assert headings(blocks_of(plain(*lines))) == ["第1条（目的）", *ends]
     chapters = blocks_of(plain("第2章 休暇", "第1節 総則", *lines, "第1条（施行期日）", "別紙"))
     assert headings(chapters) == [
@@ -204,6 +204,76 @@ def test_numbered_lines_go_on_with_styled_headings() -> None:
         "2. 方式",
         "3. 構成",
     ]
+
+
+def test_lines_in_looks_of_their_own_are_headings() -> None:
+    lines = [
+        ("要件定義書", True, 18),
+        ("2024年4月", False, 14),
+        BODY,
+        ("概要", True, 14),
+        ("目的", True, 10.5),
+        BODY,
+        ("対象", True, 10.5),
+        BODY,
+        ("期限：", True, 10.5),
+        BODY,
+        ("図1 構成", True, 14),
+        BODY,
+        ("詳細", True, 14),
+        ("機能", True, 10.5),
+        BODY,
+        ("性能", True, 10.5),
+        BODY,
+    ]
+    assert headings(blocks_of(lines_of(*lines))) == [
+        "要件定義書",
+        "要件定義書 > 概要",
+        "要件定義書 > 概要 > 目的",
+        "要件定義書 > 概要 > 対象",
+        "要件定義書 > 詳細",
+        "要件定義書 > 詳細 > 機能",
+        "要件定義書 > 詳細 > 性能",
+    ]
+
+
+def test_lines_in_a_look_stand_below_styled_headings() -> None:
+    def build(document: Any) -> None:
+        lines_of(("設計書", True, 24), BODY)(document)
+        document.add_heading("処理", 1)
+        lines_of(("登録", True, 10.5), BODY, ("更新", True, 10.5))(document)
+        document.add_table(1, 2)
+        document.add_heading("画面", 1)
+        lines_of(("一覧", True, 10.5), BODY)(document)
+
+    assert headings(blocks_of(build)) == ["設計書", "処理", "処理 > 登録", "処理 > 更新", "画面", "画面 > 一覧"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param([("強調", True), ("他の強調", True), ("次の強調", True)] * 2, id="one below the other"),
+        pytest.param([("概要", True), ("必ず読むこと。", True), ("目的", True)], id="sentences among them"),
+        pytest.param([("概要", True), ("目的", True)], id="two of them"),
+    ],
+)
+def test_emphasised_lines_are_no_headings(lines: Sequence[tuple[str, bool]]) -> None:
+    looks = [(text, is_bold, 10.5) for text, is_bold in lines]
+    between = [] if len(looks) > 3 else [BODY]
+    assert headings(blocks_of(lines_of(BODY, *(line for look in looks for line in [look, *between])))) == []
+
+
+def test_marked_lines_above_others_are_headings() -> None:
+    lines = ["■日時", "10月3日", "■議題", "出席の確認", "■次回", "10月10日", "【注意】詳細は別紙"]
+    assert headings(blocks_of(plain(*lines))) == ["■日時", "■議題", "■次回"]
+    assert headings(blocks_of(plain("■日時", "■議題", "■次回", "以上"))) == []
+
+
+def test_lines_with_numbers_that_count_up_are_headings_above_others() -> None:
+    lines = ["１．趣旨", "趣旨の説明。", "２．事業の状況", "状況の説明。", "３．その他", "他の説明。"]
+    assert headings(blocks_of(plain(*lines))) == ["１．趣旨", "２．事業の状況", "３．その他"]
+    assert headings(blocks_of(plain("1. 趣旨", "2. 状況", "3. その他", "以上"))) == []
+    assert headings(blocks_of(plain("5.0 秒", "説明", "2.5 秒", "説明", "1.7 秒", "説明"))) == []
 
 
 def numbered(*levels: int, definitions: str = "", number: int = 77) -> list[str]:

@@ -90,6 +90,66 @@ def test_text_whose_size_the_layout_states_may_be_the_largest() -> None:
     assert HEADING not in {block.kind for block in blocks_of_slide(build, layout=1)}
 
 
+def test_text_at_the_foot_of_most_slides_is_running_text() -> None:
+    presentation = pptx.Presentation()
+    for number in range(4):
+        shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+        add_text(shapes, 40, 100, "会社概要")
+        if number:
+            add_text(shapes, 40, 505, "社外秘 2024")
+            add_text(shapes, 600, 505, f"{number + 1}")
+        add_text(shapes, 300, 505, f"注記{'あいうえ'[number]}")
+    pages = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
+    running = [[block.text for block in page.blocks if block.kind is BlockKind.HEADER] for page in pages]
+    assert running == [[], *(["社外秘 2024", f"{number}"] for number in (2, 3, 4))]
+
+
+BODY = "本日の会議で決めることを、順に説明する。"
+
+
+@pytest.mark.parametrize(
+    ("texts", "title"),
+    [
+        ([("目的", 20, 18), (BODY, 60, 18)], "目的"),
+        ([("・目次", 20, 24), ("1. 背景\n2. 提案", 80, 24)], "・目次"),
+        ([("目的", 20, 18), (BODY * 5, 60, 24)], None),
+        ([("目的", 200, 18), (BODY, 260, 18)], None),
+        ([("ここで決める。", 20, 18), (BODY, 60, 18)], None),
+    ],
+)
+def test_a_line_at_the_head_of_a_slide_is_its_title_above_a_body(
+    texts: list[tuple[str, int, int]], title: str | None
+) -> None:
+    def build(shapes: Any) -> None:
+        for text, top, size in texts:
+            for paragraph in add_text(shapes, 40, top, text).text_frame.paragraphs:
+                paragraph.runs[0].font.size = Pt(size)
+
+    assert [block.text for block in blocks_of_slide(build) if block.kind is HEADING] == [title] * (title is not None)
+
+
+def test_a_line_beside_others_is_no_title() -> None:
+    def build(shapes: Any) -> None:
+        add_text(shapes, 40, 20, "左の欄", size=18)
+        add_text(shapes, 400, 22, "右の欄", size=18)
+        add_text(shapes, 40, 100, BODY, size=18)
+
+    assert HEADING not in {block.kind for block in blocks_of_slide(build)}
+
+
+def test_a_placeholder_at_the_head_of_a_slide_without_a_title_is_its_title() -> None:
+    def build(shapes: Any) -> None:
+        shapes.title._element.getparent().remove(shapes.title._element)
+        shapes[0].text_frame.text = "交渉の戦略"
+        shapes[0].left, shapes[0].top, shapes[0].width, shapes[0].height = Pt(40), Pt(10), Pt(600), Pt(40)
+        shapes[1].text_frame.text = "相手の提案から協調性を求める"
+
+    assert shown(blocks_of_slide(build, layout=3)) == [
+        (HEADING, "交渉の戦略"),
+        (BlockKind.LIST_ITEM, "相手の提案から協調性を求める"),
+    ]
+
+
 def test_a_slide_with_a_title_has_no_other_one() -> None:
     def build(shapes: Any) -> None:
         shapes.title.text = "題"

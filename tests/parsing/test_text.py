@@ -123,6 +123,8 @@ HEADING, PARAGRAPH, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKin
         ("第1条（目的）\n本規程は、次のことを定める。", [HEADING, PARAGRAPH]),
         ("■見出し\n本文", [HEADING, PARAGRAPH]),
         ("【注意】\n本文", [HEADING, PARAGRAPH]),
+        ("▼起動しない場合\n本文", [HEADING, PARAGRAPH]),
+        ("＜大会について＞\n本文", [HEADING, PARAGRAPH]),
         ("1. 概要\n本文です。", [HEADING, PARAGRAPH]),
         ("1.2 対象範囲\n本文です。", [HEADING, PARAGRAPH]),
         ("第1章 概要\n第2章 方式\n第3章 構成", [PARAGRAPH]),  # a table of contents

@@ -56,6 +56,9 @@ _NOTE_ROLES = {"doc-footnote", "doc-endnote"}
 _NOTE_LISTS = {"doc-endnotes", "footnotes", "references"}
 _NOTE_STYLE = re.compile(r"mso-element:\s*(?:foot|end)note\s*(?:;|$)")
 _BOLD = ("b", "strong")
+_BELOW_ALL = 7  # level of a bold line among headings
+_BODIES = {"body", "main", "article", "section", "div"}
+_BOLD_LINE = re.compile(r"(?=.*[^\W\d_])[^\n※]{1,60}(?<![。.．、，,：:；;！!])")
 _INDENTED = re.compile(r"([ \t]*)(.*)", re.DOTALL)
 
 
@@ -194,10 +197,11 @@ class _MarkupReader:
         """Read an element that is a block by itself; whether it is one."""
         if any(self._notes.get(identity) is element for identity in _identities(element)):
             self._append(BlockKind.NOTE, _note_text(element, element.get("aria-label") or ""))
-        elif tag in _HEADINGS:
+        elif tag in _HEADINGS or (kind is BlockKind.PARAGRAPH and _is_bold_heading(element)):
             if text := inline_text(element):
+                level = _HEADINGS.get(tag, _BELOW_ALL)
                 text, self._label = self._label + text, ""
-                self.blocks.append(Block(BlockKind.HEADING, text, self._sections.enter(_HEADINGS[tag], text)))
+                self.blocks.append(Block(BlockKind.HEADING, text, self._sections.enter(level, text)))
         elif tag == "pre":
             self._append(kind, _indented(describe_pictures("".join(texts(element)).replace(BREAK, "\n"))))
         elif tag == "table" and not _is_layout(element):
@@ -339,6 +343,22 @@ def _is_bold(row: Sequence[etree._Element]) -> bool:
         letters("".join("".join(map(str, bold.itertext())) for bold in cell.iter(*_BOLD))) == letters(inline_text(cell))
         for cell in cells
     )
+
+
+def _is_bold_heading(element: etree._Element) -> bool:
+    """Whether a paragraph is one bold line above something that is neither a heading nor another such line."""
+    parent, below = element.getparent(), element.getnext()
+    if parent is None or parent.tag not in _BODIES or below is None or below.tag in {*_HEADINGS, "hr"}:
+        return False
+    return _is_bold_line(element) and not _is_bold_line(below)
+
+
+def _is_bold_line(element: etree._Element) -> bool:
+    if element.tag != "p" or len(element) != 1 or element[0].tag not in _BOLD:
+        return False
+    if (element.text or "").strip() or (element[0].tail or "").strip():
+        return False
+    return _BOLD_LINE.fullmatch(inline_text(element)) is not None
 
 
 def _is_trail(element: etree._Element) -> bool:

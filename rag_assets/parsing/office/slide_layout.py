@@ -31,6 +31,9 @@ _BOXES = {"sp", "graphicFrame"}
 _GRAPHICS = {"pic", "graphicFrame"}
 _TITLE_LINES = 2
 _TITLE_CHARS = 80
+_HEAD_SHARE = 0.2  # of a slide, in which a line that heads it begins
+_LEAST_HEAD_CHARS = 2
+_SENTENCE_ENDS = ("。", "、", "！", "？", "!", "?")
 _LABEL_CHARS = 30  # at most, of a line above a title or above a text
 _FIGURE = re.compile(r"\W*約?(?!(?:19|20)\d\d年)(?:\d+(?:[.,]\d+)*[^\W\d]{0,2}|(?:\d[.,]?){3,}\s?[^\W\d]{0,3})\W*")
 
@@ -82,23 +85,63 @@ class _Lettering:
         """Whether it is one short line."""
         return len(self.lines) == 1 and self.characters <= _LABEL_CHARS
 
+    @property
+    def is_body(self) -> bool:
+        """Whether it says something of a title above it: several lines, a sentence, or text of a placeholder."""
+        return not self.is_label or self.lines[0].endswith(_SENTENCE_ENDS) or self.shape.placeholder is not None
 
-def with_title(shapes: Sequence[SlideShape]) -> list[SlideShape]:
-    """The shapes of a slide, the text box that is set as its title among the placeholders of titles.
+
+def with_title(shapes: Sequence[SlideShape], height: float) -> list[SlideShape]:
+    """The shapes of a slide, the text that is set as its title among the placeholders of titles.
 
     It is the topmost text but for a label above it, one or two short lines, and larger than all other text but for the
-    number of a chapter to its left. A slide whose title has a placeholder has no other one; none is told beside text
-    whose size the layout states.
+    number of a chapter to its left; else one short line alone at the head of the slide, no smaller than the text,
+    tables and lists below it. A slide whose title has a placeholder has no other one.
+
+    Args:
+        shapes: Its shapes.
+        height: Height of the slide in points.
     """
     letterings = [_lettering(shape) for shape in shapes if shape.placeholder not in RUNNING_PLACEHOLDERS]
     letterings = [lettering for lettering in letterings if lettering.lines]
-    if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS or not lettering.size for lettering in letterings):
+    if any(lettering.shape.placeholder in TITLE_PLACEHOLDERS for lettering in letterings):
         return list(shapes)
-    words = (lettering for lettering in letterings if not lettering.is_number)
-    largest = max(words, key=lambda lettering: lettering.size, default=None)
-    if largest is None or not _is_title(largest, letterings, shapes):
-        return list(shapes)
-    return [replace(shape, placeholder="title") if shape is largest.shape else shape for shape in shapes]
+    words = [lettering for lettering in letterings if not lettering.is_number]
+    title = max(words, key=lambda lettering: lettering.size, default=None)
+    is_sized = all(lettering.size for lettering in letterings)
+    if title is None or not is_sized or not _is_title(title, letterings, shapes):
+        title = min((word for word in words if word.shape.box), key=lambda word: _top(word.shape), default=None)
+        if title is None or not _heads(title, letterings, shapes, height):
+            return list(shapes)
+    return [replace(shape, placeholder="title") if shape is title.shape else shape for shape in shapes]
+
+
+def _heads(title: _Lettering, letterings: Sequence[_Lettering], shapes: Sequence[SlideShape], height: float) -> bool:
+    """Whether the topmost text of a slide is a line at its head, above text that says more than a label.
+
+    Text whose size the layout states counts as large at the head and as plain below. Where connectors join shapes, a
+    text box may be one of them.
+    """
+    line, shape = title.lines[0].strip(), title.shape
+    if not title.is_label or len(line) < _LEAST_HEAD_CHARS or line.endswith(_SENTENCE_ENDS):
+        return False
+    if local_name(shape.element) != "sp" or _top(shape) > _HEAD_SHARE * height or _FIGURE.fullmatch(line):
+        return False
+    if not any(map(str.isalpha, line)) or (not shape.placeholder and _connector_ends(shapes)):
+        return False
+    others = [lettering for lettering in letterings if lettering.shape is not shape and lettering.shape.box]
+    if any(_overlap(other.shape, shape) > _SAME_EDGE_POINTS for other in others if not other.is_number):
+        return False
+    bodies = [other for other in others if other.is_body]
+    largest = max((other.size or _PLAIN_SIZE for other in others if not other.is_number), default=0)
+    return bool(bodies) and (not title.size or title.size >= largest)
+
+
+def _overlap(shape: SlideShape, neighbour: SlideShape) -> float:
+    """Height at which two shapes stand beside each other, in points."""
+    assert shape.box
+    assert neighbour.box
+    return min(shape.box[3], neighbour.box[3]) - max(shape.box[1], neighbour.box[1])
 
 
 def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
@@ -405,8 +448,7 @@ def _leads(number: SlideShape, title: SlideShape) -> bool:
     """Whether a number stands to the left of a title, on one line with it."""
     if not number.box or not title.box:
         return False
-    overlap = min(number.box[3], title.box[3]) - max(number.box[1], title.box[1])
-    return number.box[2] <= title.box[0] + _SAME_EDGE_POINTS and overlap > 0
+    return number.box[2] <= title.box[0] + _SAME_EDGE_POINTS and _overlap(number, title) > 0
 
 
 def _connector_ends(shapes: Sequence[SlideShape]) -> set[str | None]:

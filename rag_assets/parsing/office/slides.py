@@ -4,6 +4,8 @@ Shapes that connectors join are a diagram. Pictures but for their alternative te
 layouts and masters, are left out.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, zip_longest
@@ -11,7 +13,7 @@ from operator import itemgetter
 
 from lxml import etree
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
@@ -23,6 +25,7 @@ from rag_assets.parsing.flow import (
     around,
     clean,
     fill_grid,
+    join_letters,
     link_suffix,
     picture_block,
     rows_above_figures,
@@ -43,12 +46,16 @@ from rag_assets.parsing.office.slide_layout import (
 )
 from rag_assets.parsing.office.slide_tables import cells_of_row, columns_and_rows, slide_header_rows
 from rag_assets.parsing.office.styles import integer
+from rag_assets.parsing.roles import is_agenda, is_cover
 from rag_assets.text.cells import Area
 
 _EMU_PER_POINT = 12700
 _IN_POINTS = Frame(1 / _EMU_PER_POINT, 1 / _EMU_PER_POINT)
 _NO_TARGETS: Mapping[str, str] = {}
 _ROWS_APART = 100
+_FOOT = 0.88  # of the height of a slide, from which its foot begins
+_LEAST_FOOTERS, _FOOTER_SHARE = 3, 0.5  # slides, and share of all
+_DIGITS = re.compile(r"\d+")
 
 
 def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_slides: int) -> ParsedDocument:
@@ -87,7 +94,27 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
             failures.append(Failure(error.cause, f"slide {number}: {error}", number))
             pages.append(Page(number, PageKind.SLIDE, (), size=size))
     title = sensible_title(archive.stated_title())
-    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(pages), tuple(failures))
+    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(_with_footers(pages)), tuple(failures))
+
+
+def _with_footers(pages: Sequence[Page]) -> Iterator[Page]:
+    """The slides; what stands at one place at their foot, but for its number, on most of them is running text."""
+    keys = [[_footer(block, page) for block in page.blocks] for page in pages]
+    counts = Counter(key for page_keys in keys for key in set(page_keys) if key)
+    least = max(_LEAST_FOOTERS, _FOOTER_SHARE * len(pages))
+    for page, page_keys in zip(pages, keys, strict=True):
+        blocks = (
+            replace(block, kind=BlockKind.HEADER) if key and counts[key] >= least else block
+            for block, key in zip(page.blocks, page_keys, strict=True)
+        )
+        yield replace(page, blocks=tuple(blocks))
+
+
+def _footer(block: Block, page: Page) -> tuple[str, Box] | None:
+    """Text, without digits, and place of a paragraph at the foot of a slide; None of all others."""
+    if block.kind is not BlockKind.PARAGRAPH or not block.box or not page.size or "\n" in block.text:
+        return None
+    return (_DIGITS.sub("", block.text), block.box) if block.box[1] >= _FOOT * page.size[1] else None
 
 
 def _reference(element: etree._Element) -> str:
@@ -103,7 +130,7 @@ def _read_slide(
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
     drawn_shapes = list(_shapes(tree, _IN_POINTS, _layout_boxes(archive, relations), 0))
-    shapes = in_reading_order(with_title(with_bullets(drawn_shapes)))
+    shapes = in_reading_order(with_title(with_bullets(drawn_shapes), size[1] if size else 0.0))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
@@ -134,7 +161,11 @@ def _read_slide(
                 failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
     blocks.extend(beside)
     blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
-    return Page(number, PageKind.SLIDE, tuple(blocks), hidden=slide.get("show") in ("0", "false"), size=size)
+    role = PageRole.CONTENTS if is_agenda(blocks) else None
+    if number == 1 and any(shape.placeholder == "ctrTitle" for shape in shapes) and is_cover(blocks):
+        role = PageRole.COVER
+    is_hidden = slide.get("show") in ("0", "false")
+    return Page(number, PageKind.SLIDE, tuple(blocks), hidden=is_hidden, size=size, role=role)
 
 
 def _shapes(
@@ -299,7 +330,7 @@ def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> st
     for target, runs in groupby(parts, key=itemgetter(0)):
         run_text = "".join(run for _, run in runs)
         text += [run_text, link_suffix(run_text, target)]
-    return clean("".join(text).replace("~~~~", ""))
+    return join_letters(clean("".join(text).replace("~~~~", "")))
 
 
 def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:

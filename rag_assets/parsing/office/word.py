@@ -11,7 +11,7 @@ from itertools import chain
 
 from lxml import etree
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
@@ -23,6 +23,7 @@ from rag_assets.parsing.flow import (
     Sections,
     clean,
     fill_grid,
+    join_letters,
     link_suffix,
     picture_block,
     rows_above_figures,
@@ -31,10 +32,11 @@ from rag_assets.parsing.flow import (
 )
 from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import EXPONENT, formula_text
-from rag_assets.parsing.office.headings import numbered_headings
+from rag_assets.parsing.office.headings import untold_headings
 from rag_assets.parsing.office.rules import Rules, is_article
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
+from rag_assets.parsing.roles import is_agenda, is_contents, is_cover
 from rag_assets.parsing.sections import tell_pages
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
@@ -107,6 +109,12 @@ def _without_page(failure: Failure) -> Failure:
     return replace(failure, page_number=1, message=re.sub(r"^page \d+, ", "", failure.message))
 
 
+def _role(number: int, blocks: Sequence[Block], page_count: int) -> PageRole | None:
+    if is_contents(blocks, page_count) or is_agenda(blocks):
+        return PageRole.CONTENTS
+    return PageRole.COVER if number == 1 and is_cover(blocks) else None
+
+
 class _WordReader:
     """Walks the body and collects blocks, page by page."""
 
@@ -132,7 +140,8 @@ class _WordReader:
         pages = [[*headers, *self._pages[0]], *self._pages[1:]]
         if len(pages) > 1 and tell_pages(pages):
             numbered_pages = (
-                Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1)
+                Page(number, PageKind.PAGE, tuple(blocks), role=_role(number, blocks, len(pages)))
+                for number, blocks in enumerate(pages, start=1)
             )
             return tuple(numbered_pages), tuple(self.failures)
         whole = Page(1, PageKind.BODY, tuple(chain.from_iterable(pages)))
@@ -140,7 +149,7 @@ class _WordReader:
 
     def read_body(self, body: etree._Element) -> None:
         """Read the body of the document."""
-        self._numbered = numbered_headings(body, self._styles)
+        self._numbered = untold_headings(body, self._styles)
         self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
         self._read_flow(body, BlockKind.PARAGRAPH, 0)
         self._end_carried(BlockKind.PARAGRAPH)
@@ -421,7 +430,7 @@ class _WordReader:
 def _gathered_text(parts: Sequence[str]) -> str:
     """A gathered text, struck parts as `~~…~~`, hidden ones as `（非表示: …）` or, where all is hidden, `非表示: …`."""
     text = clean("".join(parts).replace(_HIDDEN_END + _HIDDEN, "").replace(_STRUCK_END + _STRUCK, ""))
-    text = text.replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
+    text = join_letters(text).replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
     if _HIDDEN not in text:
         return text
     if text[0] == _HIDDEN and text.find(_HIDDEN_END) == len(text) - 1:

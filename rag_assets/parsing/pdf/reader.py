@@ -20,7 +20,6 @@ from rag_assets.parsing.ocr import OcrTime
 from rag_assets.parsing.pdf.balloons import insert_lines, take_balloons
 from rag_assets.parsing.pdf.bands import find_bands
 from rag_assets.parsing.pdf.columns import take_aligned
-from rag_assets.parsing.pdf.contents import is_contents
 from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.layout import Layout
 from rag_assets.parsing.pdf.lines import Line, add_bullets, order_lines
@@ -28,6 +27,7 @@ from rag_assets.parsing.pdf.rules import Grid, PageDrawing, find_grids, read_dra
 from rag_assets.parsing.pdf.running import PageLines
 from rag_assets.parsing.pdf.runs import OpenPage, Run, add_link_targets, read_outline, read_runs
 from rag_assets.parsing.pdf.tables import take_tables
+from rag_assets.parsing.roles import is_contents
 
 _ERROR_PASSWORD = 4
 _ERROR_SECURITY = 5

@@ -5,16 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from rag_assets.parsing.flow import SPREAD_WORD
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, Run
 from rag_assets.text.scripts import KANA, KANJI
 
 _LETTER = re.compile(f"[{KANJI}{KANA}]")
 _LAST_LETTER = re.compile(f"[{KANJI}{KANA}](?:[(（:：].*)?")  # with what stands right behind it
-# A word has an ideograph or a long vowel, and different letters; units of blanks to fill in, sexes and choices are
-# words of their own.
-_WORD = re.compile(
-    f"(?!(.)\\1+$)(?!(?!日時)年?月?日?時?分?秒?$)(?![男女計有無可否]+$)(?=.*[{KANJI}ー]).{{2,}}", re.DOTALL
-)
 _UNEVEN = 0.6  # of the type, between the widest and the narrowest gap
 _GAP, _WIDTH = 2.0, 8.0  # of the type: one or the other is kept beside other text of the line
 
@@ -90,7 +86,7 @@ def _is_word(tokens: Sequence[_Token], begin: int, end: int) -> bool:
     is_alone = len(letters) == len(tokens)
     if not (is_alone or max(gaps) <= _GAP * size or letters[-1].right - letters[0].left <= _WIDTH * size):
         return False
-    return _WORD.fullmatch("".join(letter.text[0] for letter in letters)) is not None
+    return SPREAD_WORD.fullmatch("".join(letter.text[0] for letter in letters)) is not None
 
 
 def _joined(letters: Sequence[_Token]) -> Run:

@@ -33,12 +33,12 @@ _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
 _RULE = re.compile(r"^[\W_]{3,}$")
 _NUMBERED = re.compile(
     rf"^(?P<chapter>第{_NUMERAL}[章編部])|^(?P<part>第{_NUMERAL}[節条項])"
-    r"|^(?P<number>\d{1,2}([.．]\d{1,2})*[.．]?)[ \t\u3000]|^(?P<mark>[■◆●□【])"
+    r"|^(?P<number>\d{1,2}([.．]\d{1,2})*[.．]?)[ \t\u3000]|^(?P<mark>[■◆▼●□【＜])"
 )
 _ABOVE_BODY = re.compile(
     rf"^(?P<chapter>第{_NUMERAL}[章編部])(?:$|[ ：:（(「『【])|^(?P<part>第{_NUMERAL}節(?:$|[ ：:（(「『【])"
     rf"|第{_NUMERAL}条(?:の{_NUMERAL})? ?(?:[（(][^）)]+[）)])?$)"
-    r"|^(?P<mark>[■◆][^、：:]{1,30}|【[^】]{1,30}】)$"
+    r"|^(?P<mark>[■◆▼][^、：:]{1,40}|【[^】]{1,30}】|＜[^＞]{1,30}＞)$"
 )
 _NUMBER_ABOVE_BODY = re.compile(
     r"^(?P<number>\d{1,2}(?:[.．]\d{1,2})+[.．]?|\d{1,2}[.．]) ?(?=[^\W\d])[^、，,：:]{1,30}$"
@@ -211,9 +211,9 @@ def text_blocks(text: str, sections: Sections) -> Iterator[Block]:
 
     Yields:
         Headings: a line alone that is numbered or marked as one, a line with another of `=` or `-` below, and the
-        lines `第1章`, `第1節`, `第1条（…）`, `■…` and `【…】` above the first line of their body; a line as `1. 概要`
-        only where sentences follow it. List items where every line of a paragraph has the mark of one; else paragraphs,
-        whose lines are joined where the text is wrapped at a width.
+        lines `第1章`, `第1節`, `第1条（…）`, `■…`, `【…】` and `＜…＞` above the first line of their body; a line as
+        `1. 概要` only where sentences follow it. List items where every line of a paragraph has the mark of one; else
+        paragraphs, whose lines are joined where the text is wrapped at a width.
     """
     paragraphs = list(_paragraphs(text))
     full = _full_columns(paragraphs)

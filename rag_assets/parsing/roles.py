@@ -1,4 +1,4 @@
-"""Pages of a PDF that are tables of contents, or lists of its tables and figures."""
+"""Pages and slides that hold facts on their document, as covers and tables of contents do. Sheets: see `excel`."""
 
 import re
 import unicodedata
@@ -15,7 +15,34 @@ _NUMBERS = 3  # that differ: rows of points or versions end with the same
 _PAGE = re.compile(r"[|\s](?:p\.?\s*)?(\d{1,3})(?:頁|ページ)?$", re.IGNORECASE)
 _PAGE_CHARS = 12
 _LETTER = re.compile(r"[^\W\d]")
+_BESIDE = {BlockKind.HEADER, BlockKind.NOTE}
+_COVER_LINES, _COVER_LINE_CHARS = 15, 40
+_AGENDA = re.compile(
+    r"目次|もくじ|アジェンダ|agenda|(?:tableof)?contents|outline|(?:本日|今日|発表|講演|説明)の?(?:内容|流れ|アジェンダ)"
+)
+_ASIDE = re.compile(r"[\s・■□●◆【】<>「」]|^[\d.]+|\(.*\)$")
+_ENTRY_CHARS = 40
+_SENTENCE_ENDS = ("。", ".")
 _NAMES_PAGES = re.compile(r"頁|ページ|\bp(?:age|ages|p)?\b", re.IGNORECASE)
+
+
+def is_cover(blocks: Sequence[Block]) -> bool:
+    """Whether a first page has few short lines alone, as a title, a date and names."""
+    lines = list(_lines(blocks))
+    is_short = 0 < len(lines) <= _COVER_LINES and all(len(line) <= _COVER_LINE_CHARS for line in lines)
+    return is_short and not any(line.endswith(_SENTENCE_ENDS) for line in lines)
+
+
+def is_agenda(blocks: Sequence[Block]) -> bool:
+    """Whether a page or slide is a table of contents by its title, which short lines follow and no sentences."""
+    title, *entries = list(_lines(blocks)) or [""]
+    name = _ASIDE.sub("", unicodedata.normalize("NFKC", title)).casefold()
+    has_table = any(block.rows for block in blocks)
+    return _AGENDA.fullmatch(name) is not None and bool(entries) and not has_table and all(map(_is_entry, entries))
+
+
+def _is_entry(line: str) -> bool:
+    return len(line) <= _ENTRY_CHARS and not line.endswith(_SENTENCE_ENDS)
 
 
 def is_contents(blocks: Sequence[Block], page_count: int) -> bool:
@@ -50,5 +77,5 @@ def _lines(blocks: Sequence[Block]) -> Iterator[str]:
     for block in blocks:
         if block.kind is BlockKind.TABLE:
             yield from (" | ".join(row.cells).replace("\n", " ") for row in block.rows)
-        elif block.kind is not BlockKind.HEADER:
+        elif block.kind not in _BESIDE:
             yield from block.text.split("\n")
