@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
     from rag_assets.query import Answer, AnswerEvent, Turn
     from rag_assets.query.results import SearchResult
-    from rag_assets.query.search.report_levels import LevelChoice
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LINES, _LINE_CHARS = 6, 160  # of a hit

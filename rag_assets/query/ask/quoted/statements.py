@@ -92,6 +92,7 @@ _STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _HEADS = re.compile(
     r"#{1,6}\s|\d+(?:[-－.．]\d+)*\.|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|（[^\d（）()]{2,20}）$|【[^】]+】$"
 )
+_LEVELS = re.compile(r"(?P<number>\d+(?:\.\d+)*)(?![\d])\.?\s*\D")  # of a heading, as of `7.4. Title`
 _COLON = re.compile("[:：]")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
 _WORD = re.compile(r"\w")
@@ -323,7 +324,15 @@ class _StatementReader:
 
     @property
     def _context(self) -> str:
-        return " ".join(self.headings[-_HEADINGS:])
+        """The last headings; before one with a number of several levels, as `7.4.`, that which it is below."""
+        headings = self.headings[-_HEADINGS:]
+        numbers = [match["number"] if (match := _LEVELS.match(heading)) else "" for heading in self.headings]
+        last = next((at for at in range(len(numbers))[: -_HEADINGS - 1 : -1] if "." in numbers[at]), None)
+        if last is not None:
+            outer = numbers[last].rpartition(".")[0]
+            above = next((at for at in reversed(range(last)) if numbers[at] == outer), last)
+            headings = [*self.headings[above : above + 1], *self.headings[max(last, above + 1) :]]
+        return " ".join(headings)
 
     def _announced(self, sentence: str) -> bool:
         items = any(map(ITEM.match, self.following)) or (
