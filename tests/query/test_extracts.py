@@ -1935,3 +1935,43 @@ def test_numbers_that_sections_are_chosen_by(text: str, numbers: set[tuple[str, 
 def test_an_abbreviation_is_the_same_in_another_language(name: str, *, answers: bool) -> None:
     text = "翻訳APIとは、外部のモデルに文章を送り、翻訳結果を受け取る機能である。"
     assert extracts([Ask(f"What is the translation {name}?")], [source(text)])[1] is answers
+
+
+def test_of_a_long_list_the_part_that_answers_is_said() -> None:
+    section = (
+        "3 Meetings\nRegular meetings shall be held on the first Monday of each month in the club house. Special "
+        "meetings may be called by the President upon the written request of any five members. Notices of special "
+        "meetings shall arrive not less than 24 hours before the meeting."
+    )
+    (first, *_) = quoted("How long before a special meeting must the notice arrive?", section)
+    assert first.text == "Notices of special meetings shall arrive not less than 24 hours before the meeting."
+
+
+def test_the_document_with_the_number_that_is_asked_for_comes_first() -> None:
+    rates = "Newsletter ads\nHalf page | non-member ${} | member $30\nFull page | non-member $90 | member $45"
+    years = {
+        year: source(rates.format(price), number, f"Rules {year}.pdf")
+        for number, (year, price) in enumerate(((2013, 50), (2017, 60)), start=1)
+    }
+    for year, price in ((2013, "$50"), (2017, "$60")):
+        question = f"Rules {year}: what does a half page newsletter ad cost a non-member?"
+        sentences, answers = extracts([Ask(question)], list(years.values()))
+        assert answers
+        assert price in sentences[0].text
+
+
+def test_a_size_is_no_time() -> None:
+    limit = "(3) データの容量は、５６ＫＢ以下とする。"
+    wanted = AnswerTraits.of("バナー広告の画像データの容量は最大どれくらいですか")
+    assert not any(wanted.lacks_value(each) for each in statements(limit))
+
+
+def test_a_cover_is_not_said_whole() -> None:
+    cover = (
+        "就業規則\n株式会社みほん\n制定日：2026年1月1日 第17版\n第1章 総則\n第1条（目的）\n"
+        "この就業規則は、社員の労働条件と服務規律を定めることを目的とする。\n第2条（適用範囲）\n"
+        "この規則は、会社に雇用される全ての社員に適用する。"
+    )
+    sentences, _ = extracts([Ask("就業規則は第何版？")], [source(cover)], [PageBlock("paragraph", (), cover)])
+    assert "第17版" in sentences[0].text
+    assert "適用する" not in sentences[0].text

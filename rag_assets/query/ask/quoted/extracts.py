@@ -19,7 +19,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from pathlib import PurePath
@@ -118,8 +118,12 @@ _OPPOSITE = 0.7  # of a score, for what holds where the condition of the questio
 _NO_VALUE = 0.4  # of a score, for a statement without a number, date or address where one is asked for
 _LACKING_VALUE = 2.0  # taken off where the best statement has none
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
+_HOLDING = 0.8  # of the best score, from which one counts that holds the identifiers which the best one lacks
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _LANGUAGE_NAMED = re.compile(r"英[語文名訳]|[和日]文|日本語|和[名訳]|\b(?:japanese|english)\b", re.IGNORECASE)
+_LONG_LIST = 200  # characters of one of which a part is said where that answers about as surely
+_PART_SCORE = 0.7  # of its score
+_PART_LOG_ODDS = 2.0  # below those of the list
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
@@ -227,6 +231,7 @@ def extracts(
             for source in (candidate.source for candidate in called)
         }
         ranking = _ranking(question, called, AskedSections(question.text, page_names, blocks_of), scorer)
+        ranking = _holding_identifiers_first(question, ranking, candidates)
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
             1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
@@ -239,7 +244,7 @@ def extracts(
         most -= len(answers)
         best = _best_candidates(question, ranking, len(asks)) or nearest
         if best and len(asks) < 2:
-            first = _completed(best[0])
+            first = _completed(_answering_part(question, ranking, best[0]))
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
         is_of_list = is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement)
         if is_of_list and (_ALL_ASKED.search(question.text) or not _stands_out(ranking)):
@@ -466,6 +471,26 @@ def _repeats(candidate: _Candidate, better: _Candidate, *, several: bool) -> boo
     return alike or (not several and better_statement.text in own.text)
 
 
+def _answering_part(
+    question: WeightedQuestion, ranking: Sequence[tuple[float, _Candidate]], best: _Candidate
+) -> _Candidate:
+    """Of a long list, where one thing is asked for, the sentence or row that answers about as surely; else the list."""
+    if (
+        question.wanted.several
+        or best.statement.kind is not StatementKind.LIST
+        or len(best.statement.text) <= _LONG_LIST
+    ):
+        return best
+    text = squeezed(best.statement.text)
+    for score, candidate in ranking[1:]:
+        is_part = candidate.source.page_id == best.source.page_id and squeezed(candidate.statement.text) in text
+        is_told = candidate.statement.kind in {StatementKind.SENTENCE, StatementKind.ROW}
+        is_as_sure = score >= _PART_SCORE * ranking[0][0] and candidate.log_odds >= best.log_odds - _PART_LOG_ODDS
+        if is_part and is_told and is_as_sure:
+            return candidate
+    return best
+
+
 def _completed(candidate: _Candidate) -> _Candidate:
     """A short sentence with the one after it, in which what it says is often told."""
     statement = candidate.statement
@@ -601,21 +626,8 @@ def _sureness(
     (score, best), *rest = ranking
     lead = 1 - rest[0][0] / score if rest and score > 0 else 0.0
     passage = [candidate for candidate in candidates if candidate.source.document_id == best.source.document_id]
-    held_terms = best.named.union(
-        terms_held(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
-    )
-    held_terms |= {term.lstrip("0") for term in held_terms if term.isdecimal()}
-    identifiers = [term for term in question.weights if term_kind(term) == TermKind.IDENTIFIER]
-    path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
-    missing_identifiers = [
-        term
-        for term in identifiers
-        if not any(name in held_terms or _stands_within(name, path) for name in _names_of(term))
-    ]
-    known_identifiers = [term for term in identifiers if term not in missing_identifiers]
-    lacks = any(
-        not any(identifier.startswith(term) for identifier in known_identifiers) for term in missing_identifiers
-    )  # else of the series of another
+    held_terms = _terms_of_document(best, passage)
+    lacks = _lacks_identifier(question, best, held_terms)
     quotes = map(terms_of, QUOTED.findall(question.text))
     names = (pattern.findall(keywords(question.text)) for pattern in (_LONG_WORD, _TABLE_IN_LATIN))
     long_words = (terms_of(name) for found in names for name in found)
@@ -644,6 +656,49 @@ def _sureness(
         - _SURE_RANK * math.log(max(1, best.source.rank))
         + (-taken_off if taken_off else distinction)
     )
+
+
+def _terms_of_document(best: _Candidate, passage: Sequence[_Candidate]) -> frozenset[str]:
+    """The terms that the name, the beginning and the passages found of a document hold."""
+    held_terms = best.named.union(
+        terms_held(best.source.beginning), *(candidate.own | candidate.above for candidate in passage)
+    )
+    return held_terms | {term.lstrip("0") for term in held_terms if term.isdecimal()}
+
+
+def _lacks_identifier(question: WeightedQuestion, best: _Candidate, held_terms: Set[str]) -> bool:
+    """Whether an identifier of the question stands nowhere in a document, and is not of the series of one that does."""
+    path = _WRITTEN_DATE.sub(r"\1 \2 \3", unicodedata.normalize("NFKC", best.source.document_id).lower())
+    identifiers = [term for term in question.weights if term_kind(term) == TermKind.IDENTIFIER]
+    known_identifiers = [
+        term
+        for term in identifiers
+        if any(name in held_terms or _stands_within(name, path) for name in _names_of(term))
+    ]
+    return any(
+        not any(identifier.startswith(term) for identifier in known_identifiers)
+        for term in identifiers
+        if term not in known_identifiers
+    )
+
+
+def _holding_identifiers_first(
+    question: WeightedQuestion, ranking: list[tuple[float, _Candidate]], candidates: Sequence[_Candidate]
+) -> list[tuple[float, _Candidate]]:
+    """A ranking whose best candidate is of a document that lacks an identifier of the question, with those of the first
+    document first that lacks none and is about as good.
+    """
+    for score, candidate in ranking:
+        if score < _HOLDING * ranking[0][0]:
+            break
+        document = candidate.source.document_id
+        passage = [other for other in candidates if other.source.document_id == document]
+        if not _lacks_identifier(question, candidate, _terms_of_document(candidate, passage)):
+            if candidate is ranking[0][1]:
+                break
+            of_document = [pair for pair in ranking if pair[1].source.document_id == document]
+            return [*of_document, *(pair for pair in ranking if pair[1].source.document_id != document)]
+    return ranking
 
 
 def _is_of_another_number(question: str, text: str, called: str) -> bool:

@@ -104,7 +104,7 @@ _SHARE = re.compile(
 _SHARED = re.compile(r"[%％率]|割合|(?<![a-z])(?:percent(?:age)?|share|rate)(?![a-z])", re.IGNORECASE)
 _MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|"
+    r"ど[のれ]くらいで(?!す|しょう)|どのくらいの(?:期間|時間|日数)|"
     r"(?:期間|日数)(?:は|って)(?:どのくらい|どれくらい|どれだけ|何)|\bhow long (?:does|do|did|will|until|before"
     rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
     re.IGNORECASE,
