@@ -46,6 +46,37 @@ def test_english_lines_are_joined_with_spaces_and_without_hyphens() -> None:
     ]
 
 
+def _with_gap(parts: tuple[str, str, str], gap: float) -> list[Piece]:
+    """Japanese, Latin and Japanese text of 10 points in one line, gaps between them."""
+    before, latin, after = parts
+    left, width = 72 + 10 * len(before) + gap, 5.56 * len(latin)
+    return [(72, 100, 10, before), (left, 100, 10, latin), (left + width + gap, 100, 10, after)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "gap", "expected"),
+    [
+        (("入社後", "6", "ヶ月継続勤務した"), 2.5, "入社後6ヶ月継続勤務した"),
+        (("自主財源は", "86", "千円である"), 4, "自主財源は86千円である"),  # widened to justify the line
+        (("入社後", "6", "ヶ月継続勤務した"), 7, "入社後 6 ヶ月継続勤務した"),
+        (("入社後", " 6 ", "ヶ月継続勤務した"), 2.5, "入社後 6 ヶ月継続勤務した"),  # spaces that the file has
+        (("宛先は", "00@000", "である"), 7, "宛先は 00@000 である"),  # 2.4 behind the address
+    ],
+)
+def test_the_gap_between_japanese_and_latin_that_programs_insert_is_no_space(
+    parts: tuple[str, str, str], gap: float, expected: str
+) -> None:
+    (page,) = parse_pdf(make_pdf([_with_gap(parts, gap)]), 10).pages
+    assert [block.text for block in page.blocks] == [expected]
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(2.5, "6ヶ月を超える"), (4, "6 ヶ月を超える")])
+def test_what_may_be_the_number_of_an_item_is_set_apart_by_less(gap: float, expected: str) -> None:
+    piece: list[Piece] = [(72, 100, 10, "6"), (77.56 + gap, 100, 10, "ヶ月を超える")]
+    (page,) = parse_pdf(make_pdf([piece]), 10).pages
+    assert [block.text for block in page.blocks] == [expected]
+
+
 def test_boxes_are_in_points_from_the_top_left() -> None:
     (page,) = parse_pdf(make_pdf([[(100.0, 200.0, 20.0, "HHHH")]]), 10).pages
     left, top, right, bottom = page.blocks[0].box or (0, 0, 0, 0)
