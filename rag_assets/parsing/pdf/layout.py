@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
@@ -22,6 +23,7 @@ _FEWEST_LINES = 4  # of a part of a page that tell how far its lines are apart, 
 _LINE_GAP = 0.8  # of the type, between lines of one paragraph
 _HANGING_INDENT = 3  # times the size of the type
 _BODY_CHARS = 200
+_BOLD_SHARE = 0.8  # of the characters
 _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
@@ -88,8 +90,9 @@ class Layout:
         self._width = 0.0  # of the page that is read
         self._edge = 0.0  # where its longest line ends
         self._reaches: dict[tuple[int, int], float] = {}  # where it ends of those that begin at a place of a region
+        self._is_bold = _is_bold(pages)  # then bold type tells nothing
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
-            page.body = body
+            page.body = [replace(line, is_bold=False) for line in body] if self._is_bold else body
 
     def blocks(self) -> Iterator[list[Block]]:
         """Blocks of each page in reading order."""
@@ -170,7 +173,9 @@ class Layout:
         is_numbered = _NUMBERED_HEADING.match(text) is not None
         if LABEL.match(text) and "、" in text:
             return 0  # a label in bold type, and what it stands for
-        if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
+        is_titled = self._is_bold and (is_numbered or not self._sections.path)
+        is_bold = is_titled or all(line.is_bold for line in lines)
+        if is_bold and len(lines) == 1 and not text.endswith(_SENTENCE_END):
             depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if is_numbered else 4
             return len(self._levels) + max(depth, 1)
         return 0
@@ -387,6 +392,12 @@ def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
             length = sum(map(len, line.table.texts)) if line.table else len(line.text)
             counter[round(line.size * 2) / 2] += length
     return outside if outside.total() >= min(_BODY_CHARS, inside.total()) else outside + inside
+
+
+def _is_bold(pages: Sequence[PageLines]) -> bool:
+    """Whether practically all of a document is in bold type."""
+    lines = [line for page in pages for line in page.lines if not (line.table or line.is_ruby)]
+    return sum(len(line.text) for line in lines if line.is_bold) > _BOLD_SHARE * sum(len(line.text) for line in lines)
 
 
 def _find_titles(
