@@ -11,7 +11,7 @@ import pypdfium2
 import pytest
 from golden import CORPUS, needs_corpus
 from office_building import shown
-from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
+from pdf_building import IMAGE, JAPANESE_FONT, Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.contracts.errors import ParseError
@@ -643,6 +643,32 @@ def test_a_number_that_counts_no_clause_goes_on() -> None:
 def test_a_japanese_line_broken_for_want_of_room_goes_on(first: str, second: str) -> None:
     (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
     assert len(page_read.blocks) == 1
+
+
+def test_a_line_that_ends_well_before_the_edge_of_its_column_is_not_joined_with_the_next() -> None:
+    lines = ["対象は、練習の際の往復中のケガ", "年度途中の加入は手数料がかかります", "（ただし学生を除く）"]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *column(72, 160, lines)]]), 10).pages
+    assert [block.text for block in page_read.blocks] == [PROSE, lines[0], "".join(lines[1:])]
+
+
+def test_bold_type_tells_nothing_where_all_of_a_document_has_it() -> None:
+    font = JAPANESE_FONT.replace("Ryumin-Light", "Ryumin-Bold")
+    fonts = (
+        "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Bold /Encoding /UniJIS-UTF16-H /DescendantFonts [10 0 R] >>",
+        f"{font} /DW 1000 /FontDescriptor 6 0 R >>",
+    )
+    rows = [
+        (72, HEADING, "入団の案内"),
+        (100, HEADING, "1．部費について"),
+        (124, PARAGRAPH, "月額は別紙"),
+        (138, PARAGRAPH, "申込書の提出先"),
+        (152, PARAGRAPH, "毎月はじめに袋を配布します"),
+        (176, HEADING, "2．保険について"),
+        (200, PARAGRAPH, "全員加入を原則とする（年間）"),
+    ]
+    content = "\n".join(show((72, top, 10, text)) for top, _, text in rows).replace("/J ", "/K ")
+    (page_read,) = parse_pdf(make_pdf([content], more=fonts, fonts="/K 9 0 R"), 10).pages
+    assert shown(page_read.blocks) == [(kind, text) for _, kind, text in rows]
 
 
 def test_centred_lines_are_one_title() -> None:

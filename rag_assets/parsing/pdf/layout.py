@@ -46,6 +46,7 @@ _TITLE_ABOVE = re.compile("[（(][^（）()]{1,40}[）)]")  # of an article
 _CLAUSE = re.compile(r"(\d{1,2})\s+[^\d\s]")
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
+_REMARK = re.compile(r"[(（]|\W*$")  # or what has no letters
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
 _IN_ITEM = re.compile("[:：、。]")  # an item with a label or a sentence, rather than a title
 _CAPTION = re.compile(
@@ -345,7 +346,8 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, rea
         line: The next one.
         room: Behind the last one, to the longest of these, in points.
         margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
-        reach: Where the longest line of the page ends of those that begin where the last one does. Counts among names.
+        reach: Where the longest line of the page ends of those that begin where the last one does. Counts where the
+            last one ends no sentence.
     """
     last = paragraph[-1]
     if GOES_ON.search(last.text) or GOING_ON.match(line.text):
@@ -365,6 +367,8 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, rea
         return False  # broken at a narrow width
     if are_names and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
+    if not (last.text.endswith(_SENTENCE_END) or _REMARK.match(line.text)):
+        room = max(room, reach - last.box[2])  # a sentence that ends stands well before the next one
     return room > max(_ENDED_ROOM, word_room) * line.size
 
 

@@ -279,8 +279,8 @@ def _extend(run: Run, character: str, area: Box) -> None:
 
 
 def is_tight(before: str, after: str, gap: float, size: float) -> bool:
-    """Whether the gap between two texts, one of them Japanese, is too narrow to stand for a space. Behind an address any
-    gap is one: nothing else tells where it ends.
+    """Whether the gap between two texts, one of them Japanese, is too narrow to stand for a space. Behind an address
+    any gap is one: nothing else tells where it ends.
 
     Args:
         before: The text before the gap, not empty.
