@@ -534,3 +534,31 @@ def test_a_group_of_two_rows_below_names_with_units_is_no_record(below: str) -> 
     rows: Values = [("支店", "品名", "数量", "数量"), (None, None, below, below), *ORDERS[2:]]
     (table,) = blocks_of(lambda sheet: _merged_by_two(sheet, rows, lined=True))
     assert [row.cells[0] for row in table.rows[-2:]] == ["3", "3"]
+
+
+@pytest.mark.parametrize(
+    ("third", "headers"),
+    [
+        (("対象者", "全社員", "全社員", "経営層", "法務"), 3),
+        (("受講者", 120, 35, 8, 2), 1),  # a row of values
+    ],
+)
+def test_names_beside_an_empty_corner_above_a_group_of_all_rows_are_header_rows(
+    third: tuple[object, ...], headers: int
+) -> None:
+    rows = [
+        (None, "会社", "甲社", None, "乙社", None),
+        (None, "教育", "基礎", "応用", "講演会", "法務教育"),
+        (None, *third),
+        ("内容", "導入", "はじめに", None, "背景", None),
+        (None, "ライセンス", "概論", "演習", None, "条文"),
+        (None, "まとめ", "質疑", "質疑", "質疑", "質疑"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True)
+        for area in ("C1:D1", "E1:F1", "A4:A6"):
+            sheet.merge_cells(area)
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[1].cells[:4]) == (headers, ("", "教育", "基礎", "応用"))

@@ -6,6 +6,7 @@ somewhere.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
@@ -204,6 +205,8 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
 def _count_header_rows(bands: list[Band]) -> int:
     """Leading rows that name columns, those right below them that name columns of figures included."""
     bands = _without_count(bands)
+    if count := _count_beside_corner(bands):
+        return count
     count = _count_names(bands)
     while count < min(len(bands) - _LEAST_VALUE_ROWS, _MAXIMUM_HEADER_ROWS) and _names_figures(bands, count):
         count += 1
@@ -280,6 +283,25 @@ def _count_names(bands: list[Band]) -> int:
         count -= 1
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
+    return count
+
+
+def _count_beside_corner(bands: Sequence[Band]) -> int:
+    """Leading rows beside an empty corner, above boxes that each name a group of rows down to the last: the first names
+    groups of columns, the second their parts; 0 where there is no such corner.
+    """
+    left = min(box.area.left for band in bands for box in band.boxes)
+    firsts = [next((box for box in band.boxes if box.area.left == left and box.text), None) for band in bands]
+    count = next((place for place, box in enumerate(firsts) if box), 0)
+    if not 1 < count <= _MAXIMUM_HEADER_ROWS or not all(firsts[count:]):
+        return 0
+    groups = Counter(box.area for box in firsts if box)
+    texts = [text for band in bands[:count] for text in band.texts]
+    wide = [box for box in bands[0].text_boxes if box.area.right > box.area.left]
+    parts = [_boxes_below([box], bands[1]) for box in wide]
+    is_parted = bool(wide) and all(len(boxes) > 1 for boxes in parts)
+    if min(groups.values()) < 2 or not is_parted or any(kind_of(text) in {Kind.NUMBER, Kind.DATE} for text in texts):
+        return 0
     return count
 
 
