@@ -651,6 +651,16 @@ def test_a_line_that_ends_well_before_the_edge_of_its_column_is_not_joined_with_
     assert [block.text for block in page_read.blocks] == [PROSE, lines[0], "".join(lines[1:])]
 
 
+def test_a_date_is_a_line_of_its_own() -> None:
+    lines = ["条例の一部を改正する条例", "令和４年３月４日提出", "高知県南国市長"]
+    centred: list[Piece] = [(300 - 5 * len(line), 160 + 14 * row, 10, line) for row, line in enumerate(lines)]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *centred]]), 10).pages
+    assert [block.text for block in page_read.blocks] == [PROSE, *lines]
+    sentence = ["この規則を施行する日は、", "令和４年３月４日", "とする。"]
+    (page_read,) = parse_pdf(make_pdf([column(72, 160, sentence)]), 10).pages
+    assert [block.text for block in page_read.blocks] == ["この規則を施行する日は、令和４年３月４日とする。"]
+
+
 def test_bold_type_tells_nothing_where_all_of_a_document_has_it() -> None:
     font = JAPANESE_FONT.replace("Ryumin-Light", "Ryumin-Bold")
     fonts = (

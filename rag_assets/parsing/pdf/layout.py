@@ -47,6 +47,9 @@ _CLAUSE = re.compile(r"(\d{1,2})\s+[^\d\s]")
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
 _REMARK = re.compile(r"[(（]|\W*$")  # or what has no letters
+_DATED = re.compile(  # a line of its own
+    rf"(?:(?:令和|平成|昭和)\s?(?:元|\d{{1,2}})|[12]\d{{3}})\s?年\s?\d{{1,2}}\s?月\s?\d{{1,2}}\s?日\s?[{IDEOGRAPHS}]{{0,4}}"
+)
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
 _IN_ITEM = re.compile("[:：、。]")  # an item with a label or a sentence, rather than a title
 _CAPTION = re.compile(
@@ -304,6 +307,9 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reac
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
+    is_dated = _DATED.fullmatch(last.text) and not GOING_ON.match(line.text)
+    if is_dated or (_DATED.fullmatch(line.text) and not GOES_ON.search(last.text)):
+        return True
     if last.text.endswith("。") and _begins_clause(paragraph[0].text, line.text):
         return True
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
