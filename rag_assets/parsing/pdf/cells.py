@@ -84,8 +84,9 @@ def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
 
 def _names_amount(text: str) -> bool:
     """Whether a line is a Japanese name and an amount, spaces between."""
-    words = text.split()
-    return len(words) > 1 and is_cjk(words[0][-1]) and is_number(words[-1]) and not is_number(words[0])
+    name, _, amount = text.rpartition(" ")
+    name = name.rstrip(" △▲−-")
+    return bool(name) and is_cjk(name[-1]) and is_number(amount)
 
 
 def bands_of(grid: Grid) -> list[range]:
