@@ -405,9 +405,12 @@ def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
 
 
 def _is_bold(pages: Sequence[PageLines]) -> bool:
-    """Whether practically all of a document is in bold type."""
-    lines = [line for page in pages for line in page.lines if not (line.table or line.is_ruby)]
-    return sum(len(line.text) for line in lines if line.is_bold) > _BOLD_SHARE * sum(len(line.text) for line in lines)
+    """Whether practically all text of a document is in bold type; not of one of tables, whose titles are."""
+    all_lines = [line for page in pages for line in page.lines]
+    inside = sum(len(text) for line in all_lines if line.table for text in line.table.texts)
+    lines = [line for line in all_lines if not (line.table or line.is_ruby)]
+    outside = sum(len(line.text) for line in lines)
+    return outside > inside and sum(len(line.text) for line in lines if line.is_bold) > _BOLD_SHARE * outside
 
 
 def _find_titles(
