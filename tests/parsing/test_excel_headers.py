@@ -488,3 +488,77 @@ def test_title_and_name_of_the_first_column_without_a_line_between_are_two_cells
     title, table = blocks_of(fill)
     assert (title.kind, title.text) == (BlockKind.CAPTION, "経路")
     assert [row.cells for row in table.rows[:2]] == [("ospf 1", "網", "領域"), ("ospf 1", "10.0.1.0", "0")]
+
+
+ORDERS: Values = [
+    ("№", "品名", "メーカー", "単価"),
+    (None, None, "型番", "小計"),
+    (1, "試薬", "山田化学", 100),
+    (None, None, "AC-1", 200),
+    (2, "試験管", "鈴木硝子", 50),
+    (None, None, None, 500),
+    (3, "手袋", "佐藤商会", 10),
+    (None, None, "G-7", 30),
+]
+ORDER_ROWS = [
+    ("№", "品名", "メーカー", "型番", "単価", "小計"),
+    ("1", "試薬", "山田化学", "AC-1", "100", "200"),
+    ("2", "試験管", "鈴木硝子", "", "50", "500"),
+    ("3", "手袋", "佐藤商会", "G-7", "10", "30"),
+]
+
+
+def _merged_by_two(sheet: Worksheet, rows: Values, *, lined: bool) -> None:
+    write(sheet, rows, lined=lined, look="bold")
+    for top in range(1, len(ORDERS), 2):
+        for column in "AB":
+            sheet.merge_cells(f"{column}{top}:{column}{top + 1}")
+
+
+@pytest.mark.parametrize("lined", [False, True])
+def test_a_record_of_several_rows_below_names_of_as_many_is_one_row(*, lined: bool) -> None:
+    (table,) = blocks_of(lambda sheet: _merged_by_two(sheet, ORDERS, lined=lined))
+    assert (table.header_row_count, [row.cells for row in table.rows]) == (1, ORDER_ROWS)
+    assert [row.cell_range for row in table.rows] == ["A1:D2", "A3:D4", "A5:D6", "A7:D8"]
+    assert table.text.splitlines()[2] == "2 | 試験管 | 鈴木硝子 |  | 50 | 500"
+
+
+def test_a_sum_below_records_stands_below_their_amounts() -> None:
+    rows = [*ORDERS, ("合計", None, None, 730)]
+    (table,) = blocks_of(lambda sheet: _merged_by_two(sheet, rows, lined=True))
+    assert [row.cells for row in table.rows] == [*ORDER_ROWS, ("合計", "", "", "", "", "730")]
+
+
+@pytest.mark.parametrize("below", ["(個)", "2023年度"])
+def test_a_group_of_two_rows_below_names_with_units_is_no_record(below: str) -> None:
+    rows: Values = [("支店", "品名", "数量", "数量"), (None, None, below, below), *ORDERS[2:]]
+    (table,) = blocks_of(lambda sheet: _merged_by_two(sheet, rows, lined=True))
+    assert [row.cells[0] for row in table.rows[-2:]] == ["3", "3"]
+
+
+@pytest.mark.parametrize(
+    ("third", "headers"),
+    [
+        (("対象者", "全社員", "全社員", "経営層", "法務"), 3),
+        (("受講者", 120, 35, 8, 2), 1),  # a row of values
+    ],
+)
+def test_names_beside_an_empty_corner_above_a_group_of_all_rows_are_header_rows(
+    third: tuple[object, ...], headers: int
+) -> None:
+    rows = [
+        (None, "会社", "甲社", None, "乙社", None),
+        (None, "教育", "基礎", "応用", "講演会", "法務教育"),
+        (None, *third),
+        ("内容", "導入", "はじめに", None, "背景", None),
+        (None, "ライセンス", "概論", "演習", None, "条文"),
+        (None, "まとめ", "質疑", "質疑", "質疑", "質疑"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True)
+        for area in ("C1:D1", "E1:F1", "A4:A6"):
+            sheet.merge_cells(area)
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[1].cells[:4]) == (headers, ("", "教育", "基礎", "応用"))

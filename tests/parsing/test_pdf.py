@@ -11,7 +11,7 @@ import pypdfium2
 import pytest
 from golden import CORPUS, needs_corpus
 from office_building import shown
-from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
+from pdf_building import IMAGE, JAPANESE_FONT, Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.contracts.errors import ParseError
@@ -44,6 +44,37 @@ def test_english_lines_are_joined_with_spaces_and_without_hyphens() -> None:
     assert shown(page.blocks) == [
         (PARAGRAPH, "The quick brown fox jumps over the lazy dog and runs through the forest until it meets the river.")
     ]
+
+
+def _with_gap(parts: tuple[str, str, str], gap: float) -> list[Piece]:
+    """Japanese, Latin and Japanese text of 10 points in one line, gaps between them."""
+    before, latin, after = parts
+    left, width = 72 + 10 * len(before) + gap, 5.56 * len(latin)
+    return [(72, 100, 10, before), (left, 100, 10, latin), (left + width + gap, 100, 10, after)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "gap", "expected"),
+    [
+        (("入社後", "6", "ヶ月継続勤務した"), 2.5, "入社後6ヶ月継続勤務した"),
+        (("自主財源は", "86", "千円である"), 4, "自主財源は86千円である"),  # widened to justify the line
+        (("入社後", "6", "ヶ月継続勤務した"), 7, "入社後 6 ヶ月継続勤務した"),
+        (("入社後", " 6 ", "ヶ月継続勤務した"), 2.5, "入社後 6 ヶ月継続勤務した"),  # spaces that the file has
+        (("宛先は", "00@000", "である"), 7, "宛先は 00@000 である"),  # 2.4 behind the address
+    ],
+)
+def test_the_gap_between_japanese_and_latin_that_programs_insert_is_no_space(
+    parts: tuple[str, str, str], gap: float, expected: str
+) -> None:
+    (page,) = parse_pdf(make_pdf([_with_gap(parts, gap)]), 10).pages
+    assert [block.text for block in page.blocks] == [expected]
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(2.5, "6ヶ月を超える"), (4, "6 ヶ月を超える")])
+def test_what_may_be_the_number_of_an_item_is_set_apart_by_less(gap: float, expected: str) -> None:
+    piece: list[Piece] = [(72, 100, 10, "6"), (77.56 + gap, 100, 10, "ヶ月を超える")]
+    (page,) = parse_pdf(make_pdf([piece]), 10).pages
+    assert [block.text for block in page.blocks] == [expected]
 
 
 def test_boxes_are_in_points_from_the_top_left() -> None:
@@ -612,6 +643,42 @@ def test_a_number_that_counts_no_clause_goes_on() -> None:
 def test_a_japanese_line_broken_for_want_of_room_goes_on(first: str, second: str) -> None:
     (page_read,) = parse_pdf(make_pdf([column(72, 120, [first, second])]), 10).pages
     assert len(page_read.blocks) == 1
+
+
+def test_a_line_that_ends_well_before_the_edge_of_its_column_is_not_joined_with_the_next() -> None:
+    lines = ["対象は、練習の際の往復中のケガ", "年度途中の加入は手数料がかかります", "（ただし学生を除く）"]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *column(72, 160, lines)]]), 10).pages
+    assert [block.text for block in page_read.blocks] == [PROSE, lines[0], "".join(lines[1:])]
+
+
+def test_a_date_is_a_line_of_its_own() -> None:
+    lines = ["条例の一部を改正する条例", "令和４年３月４日提出", "高知県南国市長"]
+    centred: list[Piece] = [(300 - 5 * len(line), 160 + 14 * row, 10, line) for row, line in enumerate(lines)]
+    (page_read,) = parse_pdf(make_pdf([[*column(72, 100, [PROSE]), *centred]]), 10).pages
+    assert [block.text for block in page_read.blocks] == [PROSE, *lines]
+    sentence = ["この規則を施行する日は、", "令和４年３月４日", "とする。"]
+    (page_read,) = parse_pdf(make_pdf([column(72, 160, sentence)]), 10).pages
+    assert [block.text for block in page_read.blocks] == ["この規則を施行する日は、令和４年３月４日とする。"]
+
+
+def test_bold_type_tells_nothing_where_all_of_a_document_has_it() -> None:
+    font = JAPANESE_FONT.replace("Ryumin-Light", "Ryumin-Bold")
+    fonts = (
+        "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Bold /Encoding /UniJIS-UTF16-H /DescendantFonts [10 0 R] >>",
+        f"{font} /DW 1000 /FontDescriptor 6 0 R >>",
+    )
+    rows = [
+        (72, HEADING, "入団の案内"),
+        (100, HEADING, "1．部費について"),
+        (124, PARAGRAPH, "月額は別紙"),
+        (138, PARAGRAPH, "申込書の提出先"),
+        (152, PARAGRAPH, "毎月はじめに袋を配布します"),
+        (176, HEADING, "2．保険について"),
+        (200, PARAGRAPH, "全員加入を原則とする（年間）"),
+    ]
+    content = "\n".join(show((72, top, 10, text)) for top, _, text in rows).replace("/J ", "/K ")
+    (page_read,) = parse_pdf(make_pdf([content], more=fonts, fonts="/K 9 0 R"), 10).pages
+    assert shown(page_read.blocks) == [(kind, text) for _, kind, text in rows]
 
 
 def test_centred_lines_are_one_title() -> None:

@@ -83,3 +83,14 @@ def test_numbered_lines_at_the_top_of_pages_are_headings_in_large_or_bold_type_a
 def test_the_same_line_in_large_type_at_the_top_of_pages_runs_over_them() -> None:
     pages = [[(60.0, 60.0, 18.0, f"Report | {number}"), *BODY] for number in range(1, 4)]
     assert headers(*pages) == [["Report | 1"], ["Report | 2"], ["Report | 3"]]
+
+
+def test_the_first_lines_of_pages_with_wide_lines_are_text() -> None:
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    lines = [f"{word} line of a page that is set with wide lines" for word in words]
+    pages = [
+        [(72.0, 60.0 + 30 * place, 10.0, lines[(number + place) % 7]) for place in range(12)] for number in range(6)
+    ]
+    assert headers(*pages) == [[]] * 6
+    titled = [[(72.0, 40.0, 10.0, lines[number]), *page[2:]] for number, page in enumerate(pages)]
+    assert headers(*titled) == [[lines[number]] for number in range(6)]

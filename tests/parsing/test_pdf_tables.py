@@ -278,6 +278,7 @@ def test_lines_of_a_cell_are_joined() -> None:
     [
         ("林檎の箱詰め", "蜜柑", "葡萄の箱"),
         ("林檎 790", "みかんの箱 85"),
+        ("残高の取り崩し額 △ 400,000", "新たな積み立ての額 8,138"),
         ("担当：山田", "期日：月末"),
         ("・りんごの箱", "・みかんの箱"),
     ],
@@ -739,3 +740,13 @@ def test_tables_of_the_corpus_are_those_of_pdfplumber() -> None:
         for block, texts in zip(found, expected, strict=True):
             own = {"".join(cell.split()) for cell in chain.from_iterable(rows(block))}
             assert {text for text in texts if text} - own == set(), name
+
+
+def test_bold_lines_above_tables_are_headings_where_all_other_text_is_in_tables() -> None:
+    titles = ["BT /B 10 Tf 70 752 Td (Funds of the year) Tj ET", "BT /B 10 Tf 70 622 Td (Loans of the year) Tj ET"]
+    content = "\n".join([*titles, ruled([HEAD, *BODY], 100), ruled([HEAD, *BODY], 230)])
+    ((first, _, second, _),) = read(content)
+    assert [(block.kind, block.text) for block in (first, second)] == [
+        (BlockKind.HEADING, "Funds of the year"),
+        (BlockKind.HEADING, "Loans of the year"),
+    ]

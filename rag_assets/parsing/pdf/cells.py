@@ -11,7 +11,7 @@ from operator import or_
 from statistics import median
 
 from rag_assets.contracts.content import Box
-from rag_assets.parsing.flow import join_lines
+from rag_assets.parsing.flow import is_cjk, join_lines
 from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line
 from rag_assets.parsing.pdf.rules import Grid, places_apart
 
@@ -70,6 +70,8 @@ def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
     """
     if above.is_vertical or below.is_vertical or above.text.endswith("\u00ad"):
         return False
+    if _names_amount(above.text) and _names_amount(below.text):
+        return True
     length, size = above.box[2] - above.box[0], above.size
     if width - length > _ITEM_ROOM * size and (LIST_ITEM.match(below.text) or LABEL.match(below.text)):
         return True
@@ -78,6 +80,13 @@ def _is_ended(above: Line, below: Line, widest: float, width: float) -> bool:
     word = LATIN_WORD.match(below.text)
     least = max(_LINE_ROOM, 0.6 * len(word[0]) + 1 if word else 0) * size
     return widest - length > least or width - _PADDING - length > max(_CELL_ROOM * size, least, _CELL_SHARE * width)
+
+
+def _names_amount(text: str) -> bool:
+    """Whether a line is a Japanese name and an amount, spaces between."""
+    name, _, amount = text.rpartition(" ")
+    name = name.rstrip(" △▲−-")
+    return bool(name) and is_cjk(name[-1]) and is_number(amount)
 
 
 def bands_of(grid: Grid) -> list[range]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
@@ -22,6 +23,7 @@ _FEWEST_LINES = 4  # of a part of a page that tell how far its lines are apart, 
 _LINE_GAP = 0.8  # of the type, between lines of one paragraph
 _HANGING_INDENT = 3  # times the size of the type
 _BODY_CHARS = 200
+_BOLD_SHARE = 0.8  # of the characters
 _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
@@ -44,6 +46,10 @@ _TITLE_ABOVE = re.compile("[（(][^（）()]{1,40}[）)]")  # of an article
 _CLAUSE = re.compile(r"(\d{1,2})\s+[^\d\s]")
 _ENDED = re.compile(r"[。.．!?！？」』:：;）)か\d]$")
 _HEADING_ROOM = 6  # times the size of the type that a heading leaves free behind it
+_REMARK = re.compile(r"[(（]|\W*$")  # or what has no letters
+_DATED = re.compile(  # a line of its own
+    rf"(?:(?:令和|平成|昭和)\s?(?:元|\d{{1,2}})|[12]\d{{3}})\s?年\s?\d{{1,2}}\s?月\s?\d{{1,2}}\s?日\s?[{IDEOGRAPHS}]{{0,4}}"
+)
 _IN_SENTENCE = re.compile("[、。，をはがにでへも]")
 _IN_ITEM = re.compile("[:：、。]")  # an item with a label or a sentence, rather than a title
 _CAPTION = re.compile(
@@ -88,8 +94,9 @@ class Layout:
         self._width = 0.0  # of the page that is read
         self._edge = 0.0  # where its longest line ends
         self._reaches: dict[tuple[int, int], float] = {}  # where it ends of those that begin at a place of a region
+        self._is_bold = _is_bold(pages)  # then bold type tells nothing
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
-            page.body = body
+            page.body = [replace(line, is_bold=False) for line in body] if self._is_bold else body
 
     def blocks(self) -> Iterator[list[Block]]:
         """Blocks of each page in reading order."""
@@ -170,7 +177,9 @@ class Layout:
         is_numbered = _NUMBERED_HEADING.match(text) is not None
         if LABEL.match(text) and "、" in text:
             return 0  # a label in bold type, and what it stands for
-        if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
+        is_titled = self._is_bold and (is_numbered or not self._sections.path)
+        is_bold = is_titled or all(line.is_bold for line in lines)
+        if is_bold and len(lines) == 1 and not text.endswith(_SENTENCE_END):
             depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if is_numbered else 4
             return len(self._levels) + max(depth, 1)
         return 0
@@ -298,6 +307,9 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reac
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
+    is_dated = _DATED.fullmatch(last.text) and not GOING_ON.match(line.text)
+    if is_dated or (_DATED.fullmatch(line.text) and not GOES_ON.search(last.text)):
+        return True
     if last.text.endswith("。") and _begins_clause(paragraph[0].text, line.text):
         return True
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
@@ -340,7 +352,8 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, rea
         line: The next one.
         room: Behind the last one, to the longest of these, in points.
         margin: Where lines of this column end, or 0. Counts among names only: text flows around pictures.
-        reach: Where the longest line of the page ends of those that begin where the last one does. Counts among names.
+        reach: Where the longest line of the page ends of those that begin where the last one does. Counts where the
+            last one ends no sentence.
     """
     last = paragraph[-1]
     if GOES_ON.search(last.text) or GOING_ON.match(line.text):
@@ -360,6 +373,8 @@ def _is_ended(paragraph: list[Line], line: Line, room: float, margin: float, rea
         return False  # broken at a narrow width
     if are_names and abs(shift[1]) > line.size:
         room = max(room, margin - last.box[2])
+    if not (last.text.endswith(_SENTENCE_END) or _REMARK.match(line.text)):
+        room = max(room, reach - last.box[2])  # a sentence that ends stands well before the next one
     return room > max(_ENDED_ROOM, word_room) * line.size
 
 
@@ -387,6 +402,15 @@ def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
             length = sum(map(len, line.table.texts)) if line.table else len(line.text)
             counter[round(line.size * 2) / 2] += length
     return outside if outside.total() >= min(_BODY_CHARS, inside.total()) else outside + inside
+
+
+def _is_bold(pages: Sequence[PageLines]) -> bool:
+    """Whether practically all text of a document is in bold type; not of one of tables, whose titles are."""
+    all_lines = [line for page in pages for line in page.lines]
+    inside = sum(len(text) for line in all_lines if line.table for text in line.table.texts)
+    lines = [line for line in all_lines if not (line.table or line.is_ruby)]
+    outside = sum(len(line.text) for line in lines)
+    return outside > inside and sum(len(line.text) for line in lines if line.is_bold) > _BOLD_SHARE * outside
 
 
 def _find_titles(

@@ -8,7 +8,7 @@ from statistics import median
 
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import around, clean, is_cjk
-from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
+from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run, is_tight
 from rag_assets.parsing.pdf.spread import join_spread
 from rag_assets.text.scripts import CJK, HALF_WIDTH_KATAKANA, HIRAGANA, ITEM_LETTERS, KATAKANA, KATAKANA_LETTERS
 
@@ -485,8 +485,8 @@ def _cells(row: Sequence[Run]) -> Iterator[LinePart]:
             if text and piece.left - right > wide:
                 yield LinePart(left, right, _clean_line(text))
                 left, text = piece.left, ""
-            elif text and piece.left - right > WORD_GAP * run.size:
-                text += " "
+            elif text and (gap := piece.left - right) > WORD_GAP * run.size:
+                text += "" if is_tight(text, piece.text, gap, run.size) else " "
             text += piece.text
             right = piece.right
     yield LinePart(left, right, _clean_line(text))

@@ -23,6 +23,7 @@ _YEARS = range(1900, 2101)
 _CENTRED_SHARE = 0.05
 _DASHES = "-‐‑–—―−ー─~〜|"
 _GAP = 0.7  # of the size of the type
+_WIDE = 1.3  # times the gap between lines of the text
 _LINES_BEYOND = 2
 _FORM = re.compile(
     r"(?P<left>[-‐‑–—―−ー─~〜|・·*_(\[<〔【{ ]*)(?P<word>第|page|pages|seite|pg|p|頁|ページ)?[.:| ]*"
@@ -215,14 +216,17 @@ def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, in
 
 
 def _apart(page: PageLines, in_margin: Sequence[Line]) -> Iterator[Line]:
-    """The outermost lines of a page, where a gap parts them from the next."""
+    """The outermost lines of a page, where a gap wider than between lines of its text parts them from the next."""
     if len(page.lines) < 3 or not in_margin:
         return
-    first, second = sorted(page.lines, key=lambda line: line.box[1])[:2]
-    if first in in_margin and second.box[1] - first.box[3] > first.size:
+    lines = sorted(page.lines, key=lambda line: line.box[1])
+    gaps = sorted(gap for above, below in pairwise(lines) if (gap := below.box[1] - above.box[3]) > 0)
+    usual = _WIDE * gaps[len(gaps) // 4] if gaps else 0.0
+    first, second = lines[:2]
+    if first in in_margin and second.box[1] - first.box[3] > max(first.size, usual):
         yield first
     before, last = sorted(page.lines, key=lambda line: line.box[3])[-2:]
-    if last in in_margin and last.box[1] - before.box[3] > last.size:
+    if last in in_margin and last.box[1] - before.box[3] > max(last.size, usual):
         yield last
 
 

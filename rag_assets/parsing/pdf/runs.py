@@ -4,6 +4,7 @@ and what the file says beside it, bookmarks as headings and targets of links.
 
 import ctypes
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +18,19 @@ from rag_assets.contracts.content import Box
 from rag_assets.parsing.flow import LINK_SCHEMES, is_cjk, letters, sensible_title
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.pdf.fonts import with_characters
+from rag_assets.text.scripts import CYRILLIC, GREEK, LATIN
 
 RUBY_SHARE = 0.62
 WORD_GAP = 0.22
 IDEOGRAPH_GAP = 0.5
+_LABEL_GAP = 0.34
+_LABEL = re.compile(
+    r"\W?\w{1,3}(?:[.．-]\w{1,2})*\W?"
+)  # at the beginning of a line, which may be set apart from its text
+_SPACED_OUT = re.compile(
+    f"[{LATIN}{GREEK}{CYRILLIC}0-9()%]"
+)  # by a quarter of the type, more where lines are justified
+_ADDRESS = re.compile(r"(?:://|@)[!-~]+$")
 _SAME_LINE_SHARE = 0.5
 _RUN_GAP = 1.2
 _BOLD_WEIGHT = 600
@@ -204,7 +214,7 @@ def _runs(page: OpenPage, count: int) -> Iterator[Run]:
             is_next = run is not None and _continues(run, area)
             if run and (next_area := area if is_next else _drawn_behind(run, text_page, index, character, box, place)):
                 area = next_area
-                if is_guessed and _is_tight(run, character, area):
+                if is_guessed and is_tight(run.text.rstrip(), character, area[0] - run.right, run.size):
                     run.characters.pop()
                     run.starts.pop()
                 _extend(run, character, area)
@@ -256,7 +266,7 @@ def _extend(run: Run, character: str, area: Box) -> None:
         left - run.right > WORD_GAP * run.size
         and not run.is_vertical
         and not run.characters[-1].isspace()
-        and not (is_cjk(run.characters[-1]) and is_cjk(character) and left - run.right < IDEOGRAPH_GAP * run.size)
+        and not is_tight(run.text, character, left - run.right, run.size)
     ):
         run.characters.append(" ")
         run.starts.append(run.right)
@@ -268,11 +278,24 @@ def _extend(run: Run, character: str, area: Box) -> None:
     run.bottom = max(run.bottom, bottom)
 
 
-def _is_tight(run: Run, character: str, area: Box) -> bool:
-    """Whether a character stands so close to the one before the last space that both belong to one Japanese word."""
-    if len(run.characters) < 2 or not (is_cjk(run.characters[-2]) and is_cjk(character)):
+def is_tight(before: str, after: str, gap: float, size: float) -> bool:
+    """Whether the gap between two texts, one of them Japanese, is too narrow to stand for a space. Behind an address
+    any gap is one: nothing else tells where it ends.
+
+    Args:
+        before: The text before the gap, not empty.
+        after: The text or character behind it.
+        gap: Its width in points.
+        size: Height of the type in points.
+    """
+    is_japanese = is_cjk(before[-1]), is_cjk(after)
+    if not any(is_japanese) or gap >= IDEOGRAPH_GAP * size:
         return False
-    return area[0] - run.right < IDEOGRAPH_GAP * run.size
+    if all(is_japanese):
+        return True
+    if gap > _LABEL_GAP * size and (_LABEL.fullmatch(before) or not (before[-1] + after[0]).isalnum()):
+        return False
+    return any(map(_SPACED_OUT.match, (before[-1], after))) and not _ADDRESS.search(before)
 
 
 def _continues(run: Run, area: Box) -> bool:
@@ -431,12 +454,14 @@ def _target(document: Any, link: Any) -> str | None:
 
 
 def _inside(runs: Sequence[Run], area: Box) -> list[tuple[Run, int]]:
-    """Characters whose middle lies in an area, from the top and the left."""
+    """Characters that lie in an area, from the top and the left: told by their middle, near their left edge where a gap
+    follows them.
+    """
     left, _, right, _ = area
     return [
         (run, index)
         for run in sorted(runs, key=lambda run: (round(run.top), run.left))
         if run.reaches(area)
-        for index, middle in enumerate(run.middles())
-        if left <= middle <= right and not run.characters[index].isspace()
+        for index, (start, middle) in enumerate(zip(run.starts, run.middles(), strict=True))
+        if left <= min(middle, start + run.size / 4) <= right and not run.characters[index].isspace()
     ]

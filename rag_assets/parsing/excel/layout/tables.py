@@ -6,6 +6,7 @@ somewhere.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
@@ -34,6 +35,7 @@ from rag_assets.text.cells import Area
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
 _COUNTED_ROWS = 4
+_LEAST_RECORDS = 3  # that of the names included
 
 # Forms.
 _FORM_SCORE = 2.0
@@ -55,6 +57,7 @@ _WORDS = frozenset({Kind.WORDS, Kind.SENTENCE, Kind.PERIOD})
 _FIGURES = frozenset({Kind.NUMBER, Kind.DATE, Kind.MARK, Kind.CODE, Kind.LINK})
 
 _Pair = tuple[Box, Box | None]
+_Place = tuple[int, int, int, int]
 
 
 def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
@@ -65,12 +68,14 @@ def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
     their cells, and once in the text. There too, empty cells keep their places, save in a form, where a value follows
     its name.
     """
-    bands = [band for band in bands if band.text_boxes]
+    drawn_bands, bands = bands, [band for band in bands if band.text_boxes]
     if not bands:
         return None
     lefts = sorted({box.area.left for band in bands for box in band.slots})
     whole = Area.around(box.area for band in bands for box in band.boxes)
     headers = _count_header_rows(bands) if headers is None else headers
+    if records := _find_records(drawn_bands, headers):
+        return _record_block(drawn_bands, records)
     is_form = not headers and _is_coloured_form(bands)
     rows, lines = [], []
     for index, band in enumerate(bands):
@@ -85,6 +90,72 @@ def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
     if len(lefts) == 1 and len(bands) == 1:
         return Block(BlockKind.PARAGRAPH, lines[0], cell_range=label)
     return Block(BlockKind.TABLE, "\n".join(lines), cell_range=label, header_row_count=headers, rows=tuple(rows))
+
+
+def _find_records(bands: Sequence[Band], headers: int) -> list[list[Band]]:
+    """The rows of each record, those of the names first, where each takes as many rows as the names do: in some columns
+    one box for all of them, in others a box in each row. None where they do not.
+    """
+    names = [box for band in bands[:headers] for box in band.starting]
+    top, bottom = bands[0].top, max(box.area.bottom for box in names or bands[0].boxes)
+    shape = {_place(box, top) for box in names}
+    across = {place for place in shape if place[2:] == (0, bottom - top)}
+    below: dict[int, list[str]] = {}
+    for box in names:
+        if box.text:
+            below.setdefault(box.area.left, []).append(box.text)
+    are_alone = any(len(texts) == headers and all(map(_is_record_name, texts)) for texts in below.values())
+    if headers < 2 or not across or not are_alone:
+        return []
+    parts = groupby(bands, key=lambda band: (band.top - top) // (bottom - top + 1))
+    records = list(takewhile(lambda record: _has_shape(record, shape, across), (list(part) for _, part in parts)))
+    covered_count = sum(map(len, records))
+    return records if len(records) >= _LEAST_RECORDS and covered_count * 2 > len(bands) else []
+
+
+def _is_record_name(text: str) -> bool:
+    return is_name(text) and not (is_unit(text) or is_period(text) or text.startswith(("(", "（", "[", "［")))
+
+
+def _has_shape(record: Sequence[Band], shape: set[_Place], across: set[_Place]) -> bool:
+    places = {_place(box, record[0].top) for band in record for box in band.starting}
+    return places <= shape and not places.isdisjoint(across)
+
+
+def _place(box: Box, top: int) -> _Place:
+    """First and last column of a box, and its first and last row below the first of its record."""
+    return box.area.left, box.area.right, box.area.top - top, box.area.bottom - top
+
+
+def _record_block(bands: Sequence[Band], records: Sequence[Sequence[Band]]) -> Block:
+    """A table of records of several rows, each as one row: what stands in one column below another is beside it.
+
+    Args:
+        bands: Its rows, those without text included.
+        records: The rows of each record, those of the names first; rows below them are rows of their own.
+    """
+    rows: list[tuple[Sequence[Band], dict[tuple[int, int], str]]] = []
+    for record in records:
+        boxes = [box for band in record for box in band.text_boxes]
+        rows.append((record, {(box.area.left, box.area.top - record[0].top): box.text for box in boxes}))
+    names = rows[0][1]
+    last_rows = dict(sorted(names))  # with a name, by column: sums stand below amounts, which stand below prices
+    rows += [
+        ([band], {(box.area.left, last_rows.get(box.area.left, 0)): box.text for box in band.text_boxes})
+        for band in bands[sum(map(len, records)) :]
+    ]
+    for left, row in [place for _, texts in rows[1:] for place in texts]:
+        names.setdefault((left, row), names.get((left, last_rows.get(left, 0)), ""))
+    places = sorted(names)
+    whole = Area.around(box.area for band in bands for box in band.boxes)
+    table_rows = []
+    for part, texts in rows:
+        if texts:
+            bottom = max(band.bottom for band in part)
+            label = Area(part[0].top, whole.left, bottom, whole.right).label
+            table_rows.append(Row(tuple(texts.get(place, "") for place in places), label))
+    text = "\n".join(text_line(row.cells) for row in table_rows)
+    return Block(BlockKind.TABLE, text, cell_range=whole.label, header_row_count=1, rows=tuple(table_rows))
 
 
 def text_line(cells: Iterable[str]) -> str:
@@ -134,6 +205,8 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
 def _count_header_rows(bands: list[Band]) -> int:
     """Leading rows that name columns, those right below them that name columns of figures included."""
     bands = _without_count(bands)
+    if count := _count_beside_corner(bands):
+        return count
     count = _count_names(bands)
     while count < min(len(bands) - _LEAST_VALUE_ROWS, _MAXIMUM_HEADER_ROWS) and _names_figures(bands, count):
         count += 1
@@ -210,6 +283,25 @@ def _count_names(bands: list[Band]) -> int:
         count -= 1
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
+    return count
+
+
+def _count_beside_corner(bands: Sequence[Band]) -> int:
+    """Leading rows beside an empty corner, above boxes that each name a group of rows down to the last: the first names
+    groups of columns, the second their parts; 0 where there is no such corner.
+    """
+    left = min(box.area.left for band in bands for box in band.boxes)
+    firsts = [next((box for box in band.boxes if box.area.left == left and box.text), None) for band in bands]
+    count = next((place for place, box in enumerate(firsts) if box), 0)
+    if not 1 < count <= _MAXIMUM_HEADER_ROWS or not all(firsts[count:]):
+        return 0
+    groups = Counter(box.area for box in firsts if box)
+    texts = [text for band in bands[:count] for text in band.texts]
+    wide = [box for box in bands[0].text_boxes if box.area.right > box.area.left]
+    parts = [_boxes_below([box], bands[1]) for box in wide]
+    is_parted = bool(wide) and all(len(boxes) > 1 for boxes in parts)
+    if min(groups.values()) < 2 or not is_parted or any(kind_of(text) in {Kind.NUMBER, Kind.DATE} for text in texts):
+        return 0
     return count
 
 
