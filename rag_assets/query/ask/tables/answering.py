@@ -12,12 +12,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES
 from rag_assets.query.ask.answers import AnswerParts, Sentence, Source
 from rag_assets.query.ask.evidence import placed_by_quotes
 from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.quoted.page_sections import OF_TABLE, sheets_named
 from rag_assets.query.ask.tables.column_values import asks_for_kinds, things_of_list, values_of_column
+from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.row_sentences import told_rows
 from rag_assets.query.ask.tables.rows_sharing import rows_sharing
 from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
@@ -29,6 +30,7 @@ from rag_assets.text.plain import one_line
 
 _CELL = " | "
 _TABLES_OF = 6  # passages found, whose documents' tables a question for rows may mean
+_FILES_CALLED = 3  # files that a question names, whose tables are read beside these
 _MOST_TABLE_ROWS = 20_000  # of all these tables
 _TABLE_COLUMNS = ("document_id", "page_number", "block_index", "section", "header_row_count", "rows")
 _DOCUMENTS_OF_FIELDS = 4  # in which the table is looked for that a question names
@@ -45,7 +47,11 @@ class _Page(NamedTuple):
 def rows_answer(found: Found) -> AnswerParts | None:
     """Rows of a whole table that a question asks for, their number, or a sum; None where not one table has them."""
     question = found.question
-    if found.goes_on or parts_of(question):
+    neighbour = NeighbourAsked.of(question)
+    history = found.parameters.history
+    if neighbour is not None and found.goes_on and neighbour.after(history[-1].question) is not neighbour:
+        neighbour = neighbour.after(history[-1].question)
+    elif found.goes_on or parts_of(question):
         return None
     row_question = RowsAsked.of(question)
     if row_question is None:
@@ -53,14 +59,29 @@ def rows_answer(found: Found) -> AnswerParts | None:
     began = time.perf_counter()
     of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
     first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
+    if row_question.asks_for_whole:
+        first_hits |= _files_called(found, row_question, first_hits)
     tables, unread = _tables(found, first_hits)
+    if neighbour is not None:
+        beside = neighbour.select([table for _, table in tables])
+        if beside is None:
+            return None
+        page, _ = tables[beside[0]]
+        return _from_rows(found, beside[1], page.document_id, page.number, began)
     lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table)) is not None]
     if len(lists) == 1:
         page, listed = lists[0]
         return _from_rows(found, listed, page.document_id, page.number, began)
-    selections = [(page, selection) for page, table in tables if (selection := row_question.select(table)) is not None]
-    named_selections = [pair for pair in selections if row_question.names(pair[0].name)]
-    selections = named_selections or selections
+    selected = [(page, table, selection) for page, table in tables if (selection := row_question.select(table))]
+    called = [
+        [(page, selection) for page, _, selection in selected if row_question.names(page.name)],
+        [
+            (page, selection)
+            for page, table, selection in selected
+            if row_question.asks_for_whole and any(map(row_question.calls, table.own_names))
+        ],
+    ]
+    selections = next(filter(None, called), [(page, selection) for page, _, selection in selected])
     if not selections:
         return None
     page, selection = max(selections, key=lambda pair: len(pair[1].rows))
@@ -175,6 +196,17 @@ def _from_rows(
         return None
     sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, 1))
     return AnswerParts(tuple(sentences), placed_by_quotes(sentences, sources))
+
+
+def _files_called(found: Found, asked: RowsAsked, first_hits: Mapping[str, Hit]) -> dict[str, Hit]:
+    """The first passages of files that a question names and of which none was found; none where it names many."""
+    ids = found.stored.read(DOCUMENTS, ("document_id",))["document_id"].to_pylist()
+    named = [
+        document_id for document_id in ids if document_id not in first_hits and asked.calls(PurePath(document_id).stem)
+    ]
+    if not 0 < len(named) <= _FILES_CALLED:
+        return {}
+    return {hit.document_id: hit for hit in reversed(found.passages_of(named, ()))}
 
 
 def _tables(
