@@ -21,7 +21,7 @@ from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
-from rag_assets.query.ask.tables.answering import fields_answer, page_answer
+from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
 from rag_assets.query.ask.tables.table_rows import are_sample
@@ -81,6 +81,7 @@ def quotes_answer(found: Found, scorer: AnswerScorer | None, context_tokens: int
         source = next(source for source in sources if source.number == first)
         if (of_page := page_answer(found, asked, row, source)) is not None:
             return of_page
+        answers = not is_denied(found, asked, row, source)
     sentences, sources = numbered_as_cited(sentences, sources)
     said = [sentence.text for sentence in sentences]
     neighbour = NeighbourAsked.of(found.question)

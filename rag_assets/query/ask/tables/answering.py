@@ -20,7 +20,7 @@ from rag_assets.query.ask.quoted.page_sections import OF_TABLE, sheets_named
 from rag_assets.query.ask.tables.column_values import asks_for_kinds, things_of_list, values_of_column
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.row_sentences import told_rows
-from rag_assets.query.ask.tables.rows_sharing import rows_sharing
+from rag_assets.query.ask.tables.rows_sharing import asks_for_none, denies, rows_sharing
 from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
 from rag_assets.query.ask.tables.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage
 from rag_assets.query.results import Hit
@@ -47,14 +47,10 @@ class _Page(NamedTuple):
 def rows_answer(found: Found) -> AnswerParts | None:
     """Rows of a whole table that a question asks for, their number, or a sum; None where not one table has them."""
     question = found.question
-    neighbour = NeighbourAsked.of(question)
-    history = found.parameters.history
-    if neighbour is not None and found.goes_on and neighbour.after(history[-1].question) is not neighbour:
-        neighbour = neighbour.after(history[-1].question)
-    elif found.goes_on or parts_of(question):
-        return None
-    row_question = RowsAsked.of(question)
-    if row_question is None:
+    neighbour, row_question = NeighbourAsked.of(question), RowsAsked.of(question)
+    if neighbour is not None and found.goes_on:
+        neighbour = neighbour.after(found.parameters.history[-1].question)
+    if row_question is None or (found.goes_on and neighbour is None) or parts_of(question):
         return None
     began = time.perf_counter()
     of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
@@ -63,13 +59,12 @@ def rows_answer(found: Found) -> AnswerParts | None:
         first_hits |= _files_called(found, row_question, first_hits)
     tables, unread = _tables(found, first_hits)
     if neighbour is not None:
-        beside = neighbour.select([table for _, table in tables])
-        if beside is None:
-            return None
-        page, _ = tables[beside[0]]
-        return _from_rows(found, beside[1], page.document_id, page.number, began)
-    lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table)) is not None]
-    if len(lists) == 1:
+        number, beside = neighbour.select([table for _, table in tables]) or (0, None)
+        page = tables[number][0] if beside else None
+        return _from_rows(found, beside, page.document_id, page.number, began) if beside and page else None
+    every = [table for _, table in tables]
+    lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table, every)) is not None]
+    if lists and all(sorted(listed.cells) == sorted(lists[0][1].cells) for _, listed in lists):
         page, listed = lists[0]
         return _from_rows(found, listed, page.document_id, page.number, began)
     selected = [(page, table, selection) for page, table in tables if (selection := row_question.select(table))]
@@ -99,6 +94,12 @@ def rows_answer(found: Found) -> AnswerParts | None:
     ):
         return None
     return _from_rows(found, selection, page.document_id, page.number, began)
+
+
+def is_denied(found: Found, asked: str, row: Sequence[str], source: Source) -> bool:
+    """Whether a question asks for what has no mark that the row which answers best has."""
+    page = _tables_asked(found, asked, source) if row and asks_for_none(asked) else None
+    return page is not None and denies(asked, row, page[1])
 
 
 def page_answer(found: Found, asked: str, row: Sequence[str], source: Source) -> AnswerParts | None:

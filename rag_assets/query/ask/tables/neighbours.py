@@ -11,12 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 
 from rag_assets.query.ask.quoted.wanted import is_named
 from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, called_names
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
-from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
+from rag_assets.text.scripts import HAN, KATAKANA_AND_MARKS
 
 _STEP = (
     r"(?:工程|手順|ステップ|作業|フェーズ|段階|フロー|流れ|順序|順番|スケジュール|日程|次第|アジェンダ|タスク|プロセス)"
@@ -40,7 +41,8 @@ _AT_END = re.compile(
 )
 _PLACE_BEHIND = re.compile(r"[(（](?P<place>[^()（）]{2,40})[)）]$")
 _ENGLISH_BESIDE = re.compile(
-    r"(?:what|which)(?: (?P<noun>(?!is\b|are\b|comes\b|follows\b|precedes\b|happens\b|do\b|should\b|must\b)\w+))?"
+    r"(?:what|which)"
+    r"(?: (?P<noun>(?!is\b|are\b|comes\b|follows\b|precedes\b|happens\b|do\b|should\b|must\b)\w+))?"
     r"(?: is| are| comes| follows| precedes| (?:do|should|must) (?:i|we|you) do)?"
     r"(?: (?:the|right|immediately|directly))*(?: (?P<turn>next|previous|following|preceding)(?: (?P<thing_kind>\w+))?)?"
     r"(?: (?P<way>after|before|following|preceding)| of| to|(?<=follows)|(?<=precedes)) (?P<thing>.+)"
@@ -99,7 +101,11 @@ class NeighbourAsked:
         if match := _AT_END.fullmatch(plain):
             place = f"{place} {match['place'] or ''}".strip()
             is_told = place or match["noun"]
-            return cls(place, match["noun"] or "", -1 if match["end"] in {"最初", "先頭"} else 1, True) if is_told else None
+            return (
+                cls(place, match["noun"] or "", -1 if match["end"] in {"最初", "先頭"} else 1, True)
+                if is_told
+                else None
+            )
         if match := _BESIDE.fullmatch(plain):
             thing = f"{place}、{match['thing']}".lstrip("、")
             is_sure = match["way"] in _SURE
@@ -127,9 +133,7 @@ class NeighbourAsked:
             return None
         if self.is_end and len({tuple(row) for *_, row in choices if row}) > 1:
             return None
-        others = [
-            {pair for pair in zip(other.keys, cells, strict=True)} for _, other, _, cells in choices if cells is not None
-        ]
+        others = [set(zip(other.keys, cells, strict=True)) for _, other, _, cells in choices if cells is not None]
         pairs = tuple(
             (column, cell)
             for column, key, cell in zip(table.columns, table.keys, row, strict=True)
@@ -142,7 +146,7 @@ class NeighbourAsked:
         several are named, or the table has no order.
         """
         named: dict[int, tuple[str, int]] = {}
-        for place, key in enumerate(table.keys):
+        for place in range(len(table.keys)):
             for at, row in enumerate(table.rows):
                 word = fold_name(row[place])
                 if len(word) < _LEAST_NAME or (rest := self._rest(word)) is None or not _is_placed(rest, table):
@@ -178,8 +182,7 @@ class NeighbourAsked:
             return "" if is_named(self.thing, word) else None
         kinds = "|".join(map(re.escape, filter(None, (self.noun,))))
         thing = re.sub(rf"(?<=.)の?(?:{_ANY_NOUN.pattern}{'|' + kinds if kinds else ''})$", "", self.thing)
-        for text in dict.fromkeys((self.thing, thing)):
-            text = text.strip("「」『』\"' ")
+        for text in dict.fromkeys(name.strip("「」『』\"' ") for name in (self.thing, thing)):
             if text == word:
                 return ""
             if text.endswith(word) and _BOUNDARY.search(text[: -len(word)]):
@@ -245,7 +248,7 @@ def _counts(table: TableOfPage, place: int, step: int) -> bool:
     numbers = [re.search(r"\d+$", one_line(row[place])) for row in table.rows]
     figures = [int(number[0]) for number in numbers if number is not None]
     is_figures = len(figures) == len(table.rows) > 1
-    return is_figures and all(two - one == step for one, two in zip(figures, figures[1:], strict=False))
+    return is_figures and all(two - one == step for one, two in pairwise(figures))
 
 
 def _date(cell: str) -> date | None:

@@ -17,7 +17,7 @@ share something with one that answers (`rag_assets.query.ask.tables.rows_sharing
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
@@ -46,15 +46,21 @@ _COUNT_ASKED = re.compile(
     r"|\bhow many\b"
 )
 _OTHER_COUNT = re.compile(  # said as `何件`
-    r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)|いくつ(?=です|でしょ|[?？]|$)"
+    r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
 )
+_HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
 _OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
-_BEST_FIRST = re.compile(rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])")
+_BEST_FIRST = re.compile(
+    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
+)
 _NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as 桁数
     r"(?P<noun>項目|カラム|列|フィールド|画面|機能|テーブル|ファイル|行|レコード|[ぁ-ん](?=件))の?数?(?<=数)(?:は|を教えて(?:ください)?|(?:は|が)?(?:何|いくつ)(?:ですか)?)?[?？。]?$"
 )
 _SUM_IS_ASKED = re.compile(rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|$|です|[?？])")
-_TOTAL_SAID = re.compile(r"(?:合\s?計|総計|総額|小計|計|total|sum)[^|。\n]{0,24}[\d〇一二三四五六七八九十百千万]|(?:合\s?計|総計|総額|計|total)\s?\|", re.IGNORECASE)
+_TOTAL_SAID = re.compile(
+    r"(?:合\s?計|総計|総額|小計|計|total|sum)[^|。\n]{0,24}[\d〇一二三四五六七八九十百千万]|(?:合\s?計|総計|総額|計|total)\s?\|",
+    re.IGNORECASE,
+)
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
 _PERSON = re.compile(  # name of a column
     r"氏名|姓名|名前|[者員]名?$|^(?:(?:full|first|last|employee|user|member|person)\s)?name$"
@@ -105,7 +111,9 @@ _CURRENCY = re.compile(r"通貨|\bcurrency\b")
 _RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
 _OF_CHANGES = re.compile(r"^版|改[版訂]|変更(?:内容|日|点|履歴)|^(?:version|revision)\b")  # in the name of a column
 _IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
-_BEFORE_NAME = re.compile(r"(?:[第(（]?[\da-z]{0,3}\d[\d.]*[章節)）.]?|[■◆●○・※])[\s.:_]*")  # of a section, as its number
+_BEFORE_NAME = re.compile(
+    r"(?:[第(（]?[\da-z]{0,3}\d[\d.]*[章節)）.]?|[■◆●○・※])[\s.:_]*"
+)  # of a section, as its number
 _LIST_NAME = re.compile(r"(?:一覧表?|台帳|明細書?|リスト|定義書?|表|管理表|マトリクス| list)$")
 _EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
 _SUM_ROW = re.compile(  # beside those of `is_total`
@@ -237,6 +245,7 @@ class Selection:
     Attributes:
         rows: Each as pairs of the name of a column and what stands there; of several, what tells them apart.
         cells: The cells of each, as they are.
+        names: What each is called, as pairs, where that is known: said where the rows are too long to say all of them.
         said: How many they are, or the sum of a column, with what the question names, where that is asked for.
         entries: The cells of each without running numbers, by which it is the same row in another table.
         proof: A figure that must stand on the page for the sum to be sure; empty where it is anyway.
@@ -245,8 +254,30 @@ class Selection:
     rows: tuple[tuple[tuple[str, str], ...], ...]
     cells: tuple[tuple[str, ...], ...]
     said: str = ""
+    names: tuple[tuple[tuple[str, str], ...], ...] = ()
     entries: tuple[tuple[str, ...], ...] = ()
     proof: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        table: TableOfPage,
+        rows: Sequence[tuple[str, ...]],
+        places: Sequence[int],
+        said: str = "",
+        needed_places: Collection[int] = (),
+    ) -> "Selection":
+        """Rows of a table with some of its columns, and of these the one of names and those that are needed."""
+        name_places = [place for place in places if place == table.name_place or place in needed_places]
+        named = name_places if table.name_place in name_places else []
+        pairs, names = (
+            tuple(
+                tuple(dict.fromkeys((table.columns[place], row[place]) for place in chosen if row[place]))
+                for row in rows
+            )
+            for chosen in (places, named)
+        )
+        return cls(pairs, tuple(rows), said, names if all(names) and len(set(names)) == len(rows) else ())
 
     def covers(self, other: "Selection") -> bool:
         """Whether all rows of another selection are among these."""
@@ -290,6 +321,7 @@ class RowsAsked:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", fold_name(plain))
+        folded_text = _HOW_MANY.sub("何個", folded_text)
         folded_text = _OTHER_COUNT.sub("何件", _OWN_COUNT.sub(r"\1\2何件", folded_text))
         text, of_people = _PEOPLE_ASKED.subn("何件です", folded_text)
         return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
@@ -457,7 +489,9 @@ class RowsAsked:
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
         text = self._without([*table.keys, *table.names], text)
-        verbs = re.finditer(rf"\n[にからでがとを]{{1,2}}([{HAN}]{{2,}}|[{KATAKANA_AND_MARKS}]{{2,}})(?:し|され)て(?:いる|います)", text)
+        verbs = re.finditer(
+            rf"\n[にからでがとを]{{1,2}}([{HAN}]{{2,}}|[{KATAKANA_AND_MARKS}]{{2,}})(?:し|され)て(?:いる|います)", text
+        )
         for verb in [*verbs]:  # as `フナコシに発注している`, of the column 発注業者
             if any(table.keys[place].startswith(verb[1]) for place in named_values):
                 text = text.replace(verb[0], "\n")
@@ -596,8 +630,7 @@ class RowsAsked:
         self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named, match: re.Match[str]
     ) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
-        is_of_things = match["unit"] not in {None, "件", "行"} or "いくつ" in match[0] or "総数" in match[0]
-        if is_of_things and not any(map(self.calls, table.own_names)) and (
+        if (match["unit"] not in {None, "件", "行"} or "いくつ" in match[0] or "総数" in match[0]) and (
             any(map(_COUNTED_BY.search, table.keys)) or _has_amounts(table)
         ):
             return False
@@ -816,13 +849,10 @@ def _selection(
         for place in range(len(table.columns))
         if len(rows) == 1 or place == measured_place or len({row[place] for row in rows}) > 1
     ]
-    pairs = tuple(
-        tuple(dict.fromkeys((table.columns[place], row[place]) for place in telling_places if row[place]))
-        for row in rows
-    )
     entry_places = [place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)]
     entries = tuple(tuple(row[place] for place in entry_places) for row in rows)
-    return Selection(pairs, tuple(rows), text, entries)
+    needed_places = {measured_place} if measured_place is not None else set()
+    return replace(Selection.of(table, rows, telling_places, text, needed_places), entries=entries)
 
 
 def _number_named(asked: str) -> str:
@@ -851,7 +881,7 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         said: The statements, best first.
     """
     asked = _IN_BRACKETS.sub("", fold_name(unicodedata.normalize("NFKC", question)).rstrip("?？。"))
-    text = _OWN_COUNT.sub(r"\1\2何件", asked)
+    text = _OWN_COUNT.sub(r"\1\2何件", re.sub("(?<=全部で)いくつ(?=です|$)", "何個", asked))
     plain = [unicodedata.normalize("NFKC", _CIRCLED.sub("・", sentence)) for sentence in said]
     rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
     count_match = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
@@ -881,7 +911,8 @@ def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], ow
         return True
     units = f"(?:[{unit}個つ]{f'|{re.escape(own_unit)}' if own_unit else ''})" if unit else _ANY_UNIT
     blank = r"\s?" if unit else ""
-    number = rf"(?<![\d,.])(?<!最大)(?<!直近)(?<!上位)(?:\d[\d,]*|[〇一二三四五六七八九十百千万]){blank}{units}(?!ずつ|目)"
+    figure = r"(?<![\d,.])(?<!最大)(?<!直近)(?<!上位)(?:\d[\d,]*|[〇一二三四五六七八九十百千万])"
+    number = rf"{figure}{blank}{units}(?!ずつ|目|以[上下]|未満|まで|を?超)"
     number = number if unit else rf"^[^|]*{number}[^|]*$" if is_japanese_text else r"^[^|]*\d[^|]*$"
     counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
     label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
