@@ -48,8 +48,6 @@ def rows_answer(found: Found) -> AnswerParts | None:
     """Rows of a whole table that a question asks for, their number, or a sum; None where not one table has them."""
     question = found.question
     neighbour, row_question = NeighbourAsked.of(question), RowsAsked.of(question)
-    if neighbour is not None and found.goes_on:
-        neighbour = neighbour.after(found.parameters.history[-1].question)
     if row_question is None or (found.goes_on and neighbour is None) or parts_of(question):
         return None
     began = time.perf_counter()
@@ -59,7 +57,7 @@ def rows_answer(found: Found) -> AnswerParts | None:
         first_hits |= _files_called(found, row_question, first_hits)
     tables, unread = _tables(found, first_hits)
     if neighbour is not None:
-        number, beside = neighbour.select([table for _, table in tables]) or (0, None)
+        number, beside = neighbour.select([table for _, table in tables], found.parameters.history) or (0, None)
         page = tables[number][0] if beside else None
         return _from_rows(found, beside, page.document_id, page.number, began) if beside and page else None
     every = [table for _, table in tables]
@@ -77,6 +75,8 @@ def rows_answer(found: Found) -> AnswerParts | None:
         ],
     ]
     selections = next(filter(None, called), [(page, selection) for page, _, selection in selected])
+    if selections is called[1] and row_question.is_short_for([table for _, table, _ in selected]):
+        return None
     if not selections:
         return None
     page, selection = max(selections, key=lambda pair: len(pair[1].rows))

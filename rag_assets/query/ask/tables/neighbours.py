@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 
+from rag_assets.contracts.ports import Turn
 from rag_assets.query.ask.quoted.wanted import is_named
 from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, called_names
 from rag_assets.text.folding import fold_name
@@ -44,7 +45,8 @@ _ENGLISH_BESIDE = re.compile(
     r"(?:what|which)"
     r"(?: (?P<noun>(?!is\b|are\b|comes\b|follows\b|precedes\b|happens\b|do\b|should\b|must\b)\w+))?"
     r"(?: is| are| comes| follows| precedes| (?:do|should|must) (?:i|we|you) do)?"
-    r"(?: (?:the|right|immediately|directly))*(?: (?P<turn>next|previous|following|preceding)(?: (?P<thing_kind>\w+))?)?"
+    r"(?: (?:the|right|immediately|directly))*"
+    r"(?: (?P<turn>next|previous|following|preceding)(?: (?P<thing_kind>\w+))?)?"
     r"(?: (?P<way>after|before|following|preceding)| of| to|(?<=follows)|(?<=precedes)) (?P<thing>.+)"
 )
 _BEFORE = frozenset({"直前", "前", "before", "previous", "preceding"})
@@ -63,6 +65,28 @@ _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[a-z\d]+")
 
 
 @dataclass(frozen=True)
+class _Choice:
+    """A row that may be asked for.
+
+    Attributes:
+        table: Its table.
+        place: The column of what rows are called.
+        row: The row; None where there is none beside the one that is named.
+        named_chars: Length of the name that a text has for the row beside it.
+    """
+
+    table: TableOfPage
+    place: int
+    row: tuple[str, ...] | None
+    named_chars: int = 0
+
+    @property
+    def key(self) -> str:
+        """The name of its column, folded."""
+        return self.table.keys[self.place]
+
+
+@dataclass(frozen=True)
 class NeighbourAsked:
     """What a question asks for beside a row, or at an end of a table.
 
@@ -73,7 +97,7 @@ class NeighbourAsked:
         step: 1 for what is behind, -1 for what is before.
         is_end: Whether the last or first of a table is asked for, by the same sign.
         is_sure: Whether its word for what is beside means nothing else, as 前 and "after" may.
-        is_before: Whether the thing is the question before, which names a row somewhere.
+        is_before: Whether the thing is a text before, which names a row somewhere.
     """
 
     thing: str
@@ -112,39 +136,45 @@ class NeighbourAsked:
             return cls(thing, match["noun"] or "", -1 if match["way"] in _BEFORE else 1, is_sure=is_sure)
         return None
 
-    def after(self, earlier: str) -> "NeighbourAsked":
-        """The same, of the row that the question before names, where it says `その次`."""
-        return replace(self, thing=fold_name(earlier), is_before=True) if self.thing in _REFERS else self
+    def select(self, tables: Sequence[TableOfPage], history: Sequence[Turn] = ()) -> tuple[int, Selection] | None:
+        """The row asked for, with which of the tables has it; None where none has, or they differ.
 
-    def select(self, tables: Sequence[TableOfPage]) -> tuple[int, Selection] | None:
-        """The row asked for, with which of the tables has it; None where none has, or they differ."""
+        Args:
+            tables: Those that were found.
+            history: The conversation before, the last turn of which that names one row is meant by `その次`.
+        """
+        if self.thing in _REFERS:
+            earlier = (text for turn in reversed(history) for text in (turn.question, turn.answer))
+            of_earlier = (
+                replace(self, thing=fold_name(text), is_before=True).select(tables) for text in earlier if text
+            )
+            return next(filter(None, of_earlier), None)
         choices = [
-            (number, table, *choice)
+            (number, choice)
             for number, table in enumerate(tables)
             if (choice := self._at_end(table) if self.is_end else self._beside(table)) is not None
         ]
-        called = [choice for choice in choices if choice[1].keys[choice[2]] == self.noun]
-        choices = called or choices
-        if not choices or any(row is None for *_, row in choices):
+        of_noun = [pair for pair in choices if pair[1].key == self.noun]
+        choices = of_noun or choices
+        longest = max((choice.named_chars for _, choice in choices), default=0)  # of what a text before names
+        choices = [pair for pair in choices if pair[1].named_chars == longest]
+        rows = [choice.row for _, choice in choices if choice.row is not None]
+        if not choices or len(rows) < len(choices):
             return None
-        number, table, place, row = choices[0]
-        alike = {(fold_name(table.keys[place]), fold_name(row[place])) for _, table, place, row in choices if row}
-        if row is None or len({name for _, name in alike}) > 1:
+        number, choice = choices[0]
+        names = {fold_name(row[choice.place]) for (_, choice), row in zip(choices, rows, strict=True)}
+        if len(names) > 1 or (self.is_end and len(set(rows)) > 1):
             return None
-        if self.is_end and len({tuple(row) for *_, row in choices if row}) > 1:
-            return None
-        others = [set(zip(other.keys, cells, strict=True)) for _, other, _, cells in choices if cells is not None]
+        pairs_of_each = [set(zip(choice.table.keys, choice.row or (), strict=True)) for _, choice in choices]
         pairs = tuple(
             (column, cell)
-            for column, key, cell in zip(table.columns, table.keys, row, strict=True)
-            if cell and (cell == row[place] or all((key, cell) in pairs for pairs in others))
+            for column, key, cell in zip(choice.table.columns, choice.table.keys, rows[0], strict=True)
+            if cell and (cell == rows[0][choice.place] or all((key, cell) in pairs for pairs in pairs_of_each))
         )
-        return number, Selection((tuple(dict.fromkeys(pairs)),), (row,))
+        return number, Selection((tuple(dict.fromkeys(pairs)),), (rows[0],))
 
-    def _beside(self, table: TableOfPage) -> tuple[int, tuple[str, ...] | None] | None:
-        """The column of the row that is named, and the row beside it, None where there is none; None where no row or
-        several are named, or the table has no order.
-        """
+    def _beside(self, table: TableOfPage) -> "_Choice | None":
+        """The row beside the one that is named; None where no row or several are named, or the table has no order."""
         named: dict[int, tuple[str, int]] = {}
         for place in range(len(table.keys)):
             for at, row in enumerate(table.rows):
@@ -155,18 +185,19 @@ class NeighbourAsked:
                 if len(word) > len(longest):
                     named[at] = (word, place)
         most = max((len(word) for word, _ in named.values()), default=0)
-        named = {at: value for at, value in named.items() if len(value[0]) == most}
+        named = {at: value for at, value in named.items() if self.is_before or len(value[0]) == most}
         if len(named) != 1 or len(table.rows) < _LEAST_ROWS:
             return None
-        ((at, (_, place)),) = named.items()
+        ((at, (word, place)),) = named.items()
         if not self._is_noun_of(table, place) or not _is_ordered(table, place):
             return None
         ordered = table.rows[at + 1 :] if self.step > 0 else table.rows[:at][::-1]
         own = table.rows[at][place]
-        return place, next((row for row in ordered if row[place] and row[place] != own), None)
+        beside = next((row for row in ordered if row[place] and row[place] != own), None)
+        return _Choice(table, place, beside, len(word))
 
-    def _at_end(self, table: TableOfPage) -> tuple[int, tuple[str, ...] | None] | None:
-        """The column of names, and the first or last row of a table that is called so."""
+    def _at_end(self, table: TableOfPage) -> "_Choice | None":
+        """The first or last row of a table that is called so."""
         is_called = self.thing and any(self.thing in called_names(name) for name in table.own_names)
         places = [place for place, key in enumerate(table.keys) if self.noun and self.noun in key]
         if not is_called and not (places and (not self.thing or _is_placed(self.thing, table))):
@@ -174,7 +205,7 @@ class NeighbourAsked:
         place = places[0] if places else table.name_place
         if place is None or len(table.rows) < _LEAST_ROWS or not _is_ordered(table, place):
             return None
-        return place, table.rows[-1 if self.step > 0 else 0]
+        return _Choice(table, place, table.rows[-1 if self.step > 0 else 0])
 
     def _rest(self, word: str) -> str | None:
         """What is left of the question's name of a row beside a cell; None where it does not name the cell."""

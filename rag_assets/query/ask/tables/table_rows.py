@@ -50,6 +50,9 @@ _OTHER_COUNT = re.compile(  # said as `何件`
 )
 _HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
 _OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
+_AROUND_VALUE = re.compile(
+    r"(?<=[がはの])[「『](?=[^「」『』]+[」』](?:の|で|に|な|と))|(?<=[^「」『』])[」』](?=(?:の|で|に|な|と))"
+)
 _BEST_FIRST = re.compile(
     rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
 )
@@ -58,7 +61,8 @@ _NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as
 )
 _SUM_IS_ASKED = re.compile(rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|$|です|[?？])")
 _TOTAL_SAID = re.compile(
-    r"(?:合\s?計|総計|総額|小計|計|total|sum)[^|。\n]{0,24}[\d〇一二三四五六七八九十百千万]|(?:合\s?計|総計|総額|計|total)\s?\|",
+    r"(?:合\s?計|総計|総額|小計|(?<![集統設会時])計|\btotal|\bsum)[^|。\n]{0,24}(?:\|[^|\n]{0,8})?[\d〇一二三四五六七八九十百千万]"
+    r"|(?:合\s?計|総計|総額|計|total)\s?\|",
     re.IGNORECASE,
 )
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
@@ -320,7 +324,7 @@ class RowsAsked:
         if len(question) > QUESTION_CHARS:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
-        folded_text = _BEST_FIRST.sub(r"\2が\1", fold_name(plain))
+        folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
         folded_text = _HOW_MANY.sub("何個", folded_text)
         folded_text = _OTHER_COUNT.sub("何件", _OWN_COUNT.sub(r"\1\2何件", folded_text))
         text, of_people = _PEOPLE_ASKED.subn("何件です", folded_text)
@@ -340,6 +344,23 @@ class RowsAsked:
         for lists at its end.
         """
         return any(is_named(self.text, called) for called in called_names(name))
+
+    def is_short_for(self, tables: Sequence[TableOfPage]) -> bool:
+        """Whether the question names no list by its whole name, and several are called so, or longer."""
+        names = [
+            (
+                table.rows,
+                {_BEFORE_NAME.sub("", fold_name(name), count=1) for name in (*table.section[-1:], *table.names[-1:])},
+            )
+            for table in tables
+        ]
+        every = {name for _, own_names in names for name in own_names}
+        if any(is_named(self.text, name) for name in every):
+            return False
+        lists = {name for name in every if _LIST_NAME.search(name)}
+        bare_names = {bare for name in lists if is_named(self.text, bare := _LIST_NAME.sub("", name))}
+        called = {name for name in lists if any(bare in name for bare in bare_names)}
+        return len({rows for rows, own_names in names if not called.isdisjoint(own_names)}) > 1
 
     def select(self, table: TableOfPage) -> Selection | None:
         """The rows of a table that are asked for; None where it is not what the question is about, without rows where
