@@ -75,7 +75,10 @@ def rows_answer(found: Found) -> AnswerParts | None:
         ],
     ]
     selections = next(filter(None, called), [(page, selection) for page, _, selection in selected])
-    if selections is called[1] and row_question.is_short_for([table for _, table, _ in selected]):
+    if selections is called[1] and row_question.is_short_for(
+        [table for _, table, _ in selected],
+        [str(hit.citation).rpartition(" › ")[2] for hit in found.hits if _CELL in hit.text],
+    ):
         return None
     if not selections:
         return None

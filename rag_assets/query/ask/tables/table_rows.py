@@ -345,8 +345,10 @@ class RowsAsked:
         """
         return any(is_named(self.text, called) for called in called_names(name))
 
-    def is_short_for(self, tables: Sequence[TableOfPage]) -> bool:
-        """Whether the question names no list by its whole name, and several are called so, or longer."""
+    def is_short_for(self, tables: Sequence[TableOfPage], sections: Iterable[str]) -> bool:
+        """Whether the question names no list by its whole name, and several of these tables are called so, or longer,
+        or one and another of the sections with tables.
+        """
         names = [
             (
                 table.rows,
@@ -360,7 +362,10 @@ class RowsAsked:
         lists = {name for name in every if _LIST_NAME.search(name)}
         bare_names = {bare for name in lists if is_named(self.text, bare := _LIST_NAME.sub("", name))}
         called = {name for name in lists if any(bare in name for bare in bare_names)}
-        return len({rows for rows, own_names in names if not called.isdisjoint(own_names)}) > 1
+        others = {_BEFORE_NAME.sub("", fold_name(name), count=1) for name in sections} - every
+        return len({rows for rows, own_names in names if not called.isdisjoint(own_names)}) > 1 or any(
+            _LIST_NAME.search(name) and bare in name for name in others for bare in bare_names
+        )
 
     def select(self, table: TableOfPage) -> Selection | None:
         """The rows of a table that are asked for; None where it is not what the question is about, without rows where
