@@ -60,6 +60,7 @@ _CELL = " | "
 _ARROW = "→"
 _FOLLOWS = re.compile(r"次|後|続|前|先立|→|\b(?:then|next|after|before|follow\w*|preced\w*|previous)\b")
 _DAY = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?")
+_SMALL_WORDS = frozenset({"in", "of", "on", "at", "from", "the", "a", "an"})
 _NUMBER = re.compile(r"^[\W\d_]+")
 _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[a-z\d]+")
 
@@ -257,7 +258,7 @@ class NeighbourAsked:
 def _is_placed(rest: str, table: TableOfPage) -> bool:
     """Whether all that a question says of where a row is are words of what its table is called."""
     known = fold_name(" ".join((*table.names, table.beginning)))
-    return all(word in known for word in _WORDS.findall(rest))
+    return all(word in known for word in _WORDS.findall(rest) if word not in _SMALL_WORDS)
 
 
 def _is_ordered(table: TableOfPage, place: int) -> bool:
