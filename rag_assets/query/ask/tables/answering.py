@@ -1,7 +1,8 @@
 """Answers from whole tables: rows, their number, the fields of a table, the kinds of values of a column.
 
-What stays out: which rows a question asks for (`table_rows`), which stand beside one (`neighbours`), which share what it names (`rows_sharing`), which fields
-(`table_fields`) and kinds (`column_values`) there are, and how they are told (`row_sentences`).
+What stays out: which rows a question asks for (`table_rows`), which stand beside one (`neighbours`), which share what
+it names (`rows_sharing`), which fields (`table_fields`) and kinds (`column_values`) there are, and how they are told
+(`row_sentences`).
 """
 
 import time
