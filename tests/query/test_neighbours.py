@@ -78,6 +78,10 @@ def test_neighbours_in_english(question: str, expected: str | None) -> None:
 def test_rows_without_an_order_have_none_beside_them() -> None:
     goods = [["机", "900"], ["椅子", "400"], ["棚", "500"]]
     assert beside("椅子の次は", table(goods, ["品名", "金額"], ("在庫", "在庫"))) is None
+    files = [["1", "顧客登録要求電文", "電文"], ["2", "顧客", "テーブル"], ["3", "業種", "テーブル"]]
+    listed = table(files, ["No", "入出力名", "種別"], ("設計書", "入出力"))
+    assert beside("顧客登録要求電文の次は", listed) is None  # which a diagram may tell
+    assert beside("顧客登録要求電文の次の入出力は", listed) == "顧客"
     versions = [["3", "第3版", "2026-03-01"], ["2", "第2版", "2026-02-01"], ["1", "初版", "2026-01-01"]]
     assert beside("第2版の次は", table(versions, ["No", "版", "日付"], ("規程", "改訂履歴"))) is None
 

@@ -190,7 +190,7 @@ class NeighbourAsked:
         if len(named) != 1 or len(table.rows) < _LEAST_ROWS:
             return None
         ((at, (word, place)),) = named.items()
-        if not self._is_noun_of(table, place) or not _is_ordered(table, place):
+        if not self._is_noun_of(table, place) or not _is_ordered(table, place, by_number=bool(self.noun)):
             return None
         ordered = table.rows[at + 1 :] if self.step > 0 else table.rows[:at][::-1]
         own = table.rows[at][place]
@@ -204,7 +204,7 @@ class NeighbourAsked:
         if not is_called and not (places and (not self.thing or _is_placed(self.thing, table))):
             return None
         place = places[0] if places else table.name_place
-        if place is None or len(table.rows) < _LEAST_ROWS or not _is_ordered(table, place):
+        if place is None or len(table.rows) < _LEAST_ROWS or not _is_ordered(table, place, by_number=True):
             return None
         return _Choice(table, place, table.rows[-1 if self.step > 0 else 0])
 
@@ -261,9 +261,9 @@ def _is_placed(rest: str, table: TableOfPage) -> bool:
     return all(word in known for word in _WORDS.findall(rest) if word not in _SMALL_WORDS)
 
 
-def _is_ordered(table: TableOfPage, place: int) -> bool:
-    """Whether a table has its rows in the order in which things come: it is one of steps, or numbers them, and no
-    column of dates goes backwards.
+def _is_ordered(table: TableOfPage, place: int, *, by_number: bool) -> bool:
+    """Whether a table has its rows in the order in which things come: it is one of steps, or numbers them, where that
+    is enough because the question says what comes next, and no column of dates goes backwards.
     """
     for at in range(len(table.keys)):
         days = [_date(row[at]) for row in table.rows if row[at]]
@@ -272,7 +272,7 @@ def _is_ordered(table: TableOfPage, place: int) -> bool:
             return False
     if _STEPS.search(table.keys[place]) or any(_STEPS.search(fold_name(name)) for name in table.own_names):
         return not any(_counts(table, at, -1) for at in range(len(table.keys)))
-    return any(_counts(table, at, 1) for at in range(len(table.keys)))
+    return by_number and any(_counts(table, at, 1) for at in range(len(table.keys)))
 
 
 def _counts(table: TableOfPage, place: int, step: int) -> bool:
