@@ -134,3 +134,24 @@ def test_a_list_answers_for_no_other_question(question: str) -> None:
 
 def test_a_table_that_is_called_no_list_lists_nothing() -> None:
     assert listed("どんな画面がありますか", ("画面設計書", "1 企業情報")) is None
+
+
+def test_all_that_a_column_of_names_is_called() -> None:
+    def table(rows: list[list[str]], name: str) -> TableOfPage:
+        cells = [["工程", "担当"], *rows]
+        block: dict[str, Any] = {"header_row_count": 1, "rows": [{"cells": row} for row in cells], "section": []}
+        found = TableOfPage.of(block, ("分担", name))
+        assert found is not None
+        return found
+
+    whole = table([["受付", "窓口"], ["審査", "審査課"], ["承認", "部長"]], "RACI")
+    part, other = (
+        table([["受付", "窓口"], ["承認", "部長"]], "抜粋"),
+        table([["出荷", "倉庫"], ["検品", "倉庫"]], "物流"),
+    )
+    selection = things_of_list("RACIの工程をすべて教えて", whole, [whole, part])
+    assert selection is not None
+    assert selection.said == "3件 (RACI)"
+    assert selection.rows[0] == (("工程", "受付"),)
+    assert things_of_list("工程の一覧", whole, [whole, other]) is None
+    assert things_of_list("窓口の工程の一覧", whole, [whole]) is None

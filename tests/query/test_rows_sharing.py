@@ -13,7 +13,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.quoted.page_sections import sheets_named
-from rag_assets.query.ask.tables.rows_sharing import rows_sharing
+from rag_assets.query.ask.tables.rows_sharing import asks_for_none, denies, rows_sharing, rules_out
 from rag_assets.query.ask.tables.table_rows import Selection, TableOfPage
 
 COLUMNS = ["No", "項目名", "型", "必須区分", "主キー", "桁数", "備考"]
@@ -364,3 +364,30 @@ _TANKS = [
 def test_rows_of_a_ward_are_told_by_where_their_addresses_begin(question: str, names: list[str] | None) -> None:
     selection = shared(question, 0, _TANKS, ["No", "施設名", "所在地", "貯水"])
     assert (None if selection is None else [dict(row)["施設名"] for row in selection.rows]) == names
+
+
+DEVICES = [["本館", "有", "稼働中", "90"], ["別館", "有", "停止", "40"], ["新館", "有", "稼働中", "70"]]
+DEVICE_COLUMNS = ["場所", "小児対応設備の有無", "状態", "台数"]
+
+
+@pytest.mark.parametrize(
+    ("question", "is_denied"),
+    [
+        ("小児対応の機器がないところはどこですか", True),
+        ("小児対応設備がない場所は", True),
+        ("小児対応の機器があるところはどこですか", False),
+        ("停止の理由がない場所は", False),
+    ],
+)
+def test_a_row_with_a_mark_is_no_answer_to_what_has_none(question: str, is_denied: bool) -> None:
+    assert (asks_for_none(question) and denies(question, DEVICES[0], [table(DEVICES, DEVICE_COLUMNS)])) is is_denied
+
+
+def test_rows_of_the_other_values_and_of_comparisons() -> None:
+    def places(question: str, row: int) -> list[str]:
+        selection = shared(question, row, DEVICES, DEVICE_COLUMNS)
+        return [cells[0] for cells in selection.cells] if selection else []
+
+    assert places("停止していない場所はどれですか", 1) == ["本館", "新館"]
+    assert rules_out("停止していない場所はどれですか", DEVICES[1])
+    assert places("台数が70以上の場所", 0) == ["本館", "新館"]

@@ -21,7 +21,8 @@ from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
-from rag_assets.query.ask.tables.answering import fields_answer, page_answer
+from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
+from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
 from rag_assets.query.ask.tables.table_rows import are_sample
 from rag_assets.query.filters import NO_FILTERS
@@ -80,10 +81,14 @@ def quotes_answer(found: Found, scorer: AnswerScorer | None, context_tokens: int
         source = next(source for source in sources if source.number == first)
         if (of_page := page_answer(found, asked, row, source)) is not None:
             return of_page
+        answers = not is_denied(found, asked, row, source)
     sentences, sources = numbered_as_cited(sentences, sources)
+    said = [sentence.text for sentence in sentences]
+    neighbour = NeighbourAsked.of(found.question)
     is_near = (
         not answers
-        or are_sample(found.question, [sentence.text for sentence in sentences])
+        or are_sample(found.question, said)
+        or (neighbour is not None and not neighbour.is_told_by(said))
         or rules_out(found.question, row)
     )
     opening = _unread_files(found, NEAREST if sentences else NOT_FOUND) if is_near or not sentences else ""

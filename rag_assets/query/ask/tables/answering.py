@@ -1,7 +1,8 @@
 """Answers from whole tables: rows, their number, the fields of a table, the kinds of values of a column.
 
-What stays out: which rows a question asks for (`table_rows`), which share what it names (`rows_sharing`), which fields
-(`table_fields`) and kinds (`column_values`) there are, and how they are told (`row_sentences`).
+What stays out: which rows a question asks for (`table_rows`), which stand beside one (`neighbours`), which share what
+it names (`rows_sharing`), which fields (`table_fields`) and kinds (`column_values`) there are, and how they are told
+(`row_sentences`).
 """
 
 import time
@@ -12,14 +13,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, PAGES
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES
 from rag_assets.query.ask.answers import AnswerParts, Sentence, Source
 from rag_assets.query.ask.evidence import placed_by_quotes
 from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.quoted.page_sections import OF_TABLE, sheets_named
 from rag_assets.query.ask.tables.column_values import asks_for_kinds, things_of_list, values_of_column
+from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.row_sentences import told_rows
-from rag_assets.query.ask.tables.rows_sharing import rows_sharing
+from rag_assets.query.ask.tables.rows_sharing import asks_for_none, denies, rows_sharing
 from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
 from rag_assets.query.ask.tables.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage
 from rag_assets.query.results import Hit
@@ -29,6 +31,7 @@ from rag_assets.text.plain import one_line
 
 _CELL = " | "
 _TABLES_OF = 6  # passages found, whose documents' tables a question for rows may mean
+_FILES_CALLED = 3  # files that a question names, whose tables are read beside these
 _MOST_TABLE_ROWS = 20_000  # of all these tables
 _TABLE_COLUMNS = ("document_id", "page_number", "block_index", "section", "header_row_count", "rows")
 _DOCUMENTS_OF_FIELDS = 4  # in which the table is looked for that a question names
@@ -45,22 +48,39 @@ class _Page(NamedTuple):
 def rows_answer(found: Found) -> AnswerParts | None:
     """Rows of a whole table that a question asks for, their number, or a sum; None where not one table has them."""
     question = found.question
-    if found.goes_on or parts_of(question):
-        return None
-    row_question = RowsAsked.of(question)
-    if row_question is None:
+    neighbour, row_question = NeighbourAsked.of(question), RowsAsked.of(question)
+    if row_question is None or (found.goes_on and neighbour is None) or parts_of(question):
         return None
     began = time.perf_counter()
     of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
     first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
+    if row_question.asks_for_whole:
+        first_hits |= _files_called(found, row_question, first_hits)
     tables, unread = _tables(found, first_hits)
-    lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table)) is not None]
-    if len(lists) == 1:
+    if neighbour is not None:
+        number, beside = neighbour.select([table for _, table in tables], found.parameters.history) or (0, None)
+        page = tables[number][0] if beside else None
+        return _from_rows(found, beside, page.document_id, page.number, began) if beside and page else None
+    every = [table for _, table in tables]
+    lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table, every)) is not None]
+    if lists and all(sorted(listed.cells) == sorted(lists[0][1].cells) for _, listed in lists):
         page, listed = lists[0]
         return _from_rows(found, listed, page.document_id, page.number, began)
-    selections = [(page, selection) for page, table in tables if (selection := row_question.select(table)) is not None]
-    named_selections = [pair for pair in selections if row_question.names(pair[0].name)]
-    selections = named_selections or selections
+    selected = [(page, table, selection) for page, table in tables if (selection := row_question.select(table))]
+    called = [
+        [(page, selection) for page, _, selection in selected if row_question.names(page.name)],
+        [
+            (page, selection)
+            for page, table, selection in selected
+            if row_question.asks_for_whole and any(map(row_question.calls, table.own_names))
+        ],
+    ]
+    selections = next(filter(None, called), [(page, selection) for page, _, selection in selected])
+    if selections is called[1] and row_question.is_short_for(
+        [table for _, table, _ in selected],
+        [str(hit.citation).rpartition(" › ")[2] for hit in found.hits if _CELL in hit.text],
+    ):
+        return None
     if not selections:
         return None
     page, selection = max(selections, key=lambda pair: len(pair[1].rows))
@@ -78,6 +98,12 @@ def rows_answer(found: Found) -> AnswerParts | None:
     ):
         return None
     return _from_rows(found, selection, page.document_id, page.number, began)
+
+
+def is_denied(found: Found, asked: str, row: Sequence[str], source: Source) -> bool:
+    """Whether a question asks for what has no mark that the row which answers best has."""
+    page = _tables_asked(found, asked, source) if row and asks_for_none(asked) else None
+    return page is not None and denies(asked, row, page[1])
 
 
 def page_answer(found: Found, asked: str, row: Sequence[str], source: Source) -> AnswerParts | None:
@@ -175,6 +201,17 @@ def _from_rows(
         return None
     sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, 1))
     return AnswerParts(tuple(sentences), placed_by_quotes(sentences, sources))
+
+
+def _files_called(found: Found, asked: RowsAsked, first_hits: Mapping[str, Hit]) -> dict[str, Hit]:
+    """The first passages of files that a question names and of which none was found; none where it names many."""
+    ids = found.stored.read(DOCUMENTS, ("document_id",))["document_id"].to_pylist()
+    named = [
+        document_id for document_id in ids if document_id not in first_hits and asked.calls(PurePath(document_id).stem)
+    ]
+    if not 0 < len(named) <= _FILES_CALLED:
+        return {}
+    return {hit.document_id: hit for hit in reversed(found.passages_of(named, ()))}
 
 
 def _tables(

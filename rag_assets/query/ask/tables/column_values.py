@@ -65,12 +65,14 @@ def values_of_column(question: str, tables: Sequence[TableOfPage], *, are_whole:
     return selections[0] if len(selections) == 1 else None
 
 
-def things_of_list(question: str, table: TableOfPage) -> Selection | None:
-    """All rows of a table that is called a list of the things of which a question asks all that there are.
+def things_of_list(question: str, table: TableOfPage, tables: Sequence[TableOfPage] = ()) -> Selection | None:
+    """All rows of a table that is called a list of the things of which a question asks all that there are, or whose
+    rows are called so, where no other table has more of them.
 
     Args:
         question: The question.
         table: A table with the names of its page and document.
+        tables: All that were found.
 
     Returns:
         The names of the things and what identifies them, after how many they are; None where that is not asked, the
@@ -82,9 +84,15 @@ def things_of_list(question: str, table: TableOfPage) -> Selection | None:
     if match is None:
         return None
     thing = next(filter(None, match.groups()))
-    listed = f"{thing}一覧"
     names = [*map(fold_name, table.names)]
-    called_list = next((name for name in table.names if listed in fold_name(name)), None)
+    called_list = next((name for name in table.names if f"{thing}一覧" in fold_name(name)), None)
+    own_place = table.name_place
+    if called_list is None and own_place is not None and table.keys[own_place] == thing:
+        own = {row[own_place] for row in table.rows}
+        of_others = {
+            row[at] for other in tables for at, key in enumerate(other.keys) if key == thing for row in other.rows
+        }
+        called_list = next(iter(table.own_names[::-1]), None) if of_others <= own else None
     if called_list is None:
         return None
     called = " ".join([*names, fold_name(table.beginning)])

@@ -39,6 +39,9 @@ def told_rows(
         (passage["chunk_id"], [(line, _parts(line)) for line in passage["text"].splitlines()]) for passage in passages
     ]
     texts = [_row_text(row) for row in selection.rows]
+    name_texts = [_row_text(row) for row in selection.names]
+    if sum(map(len, texts)) > _ROWS_CHARS and name_texts and sum(map(len, name_texts)) <= _ROWS_CHARS:
+        texts = name_texts
     fitting_count = sum(length <= _ROWS_CHARS for length in accumulate(map(len, texts))) or 1
     ids: list[str] = []
     sentences: list[Sentence] = []

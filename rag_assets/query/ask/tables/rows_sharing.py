@@ -35,7 +35,7 @@ from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms
 from rag_assets.text.language import cut, is_japanese
 from rag_assets.text.plain import squeezed
-from rag_assets.text.scripts import HIRAGANA, KANJI
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA_AND_MARKS
 
 _MOST_ROWS = 40
 _SHARED_CHARS = 120  # of what all rows have
@@ -51,6 +51,7 @@ _EXPLAINED = re.compile(  # `Aがないと使えない`, which needs it, and a n
 )
 _NEGATION = "(?:ない(?!と)|なく(?!ては|ちゃ)|以外)"
 _NOT_SO = rf"[」』\"”')）]*(?:に|で|と|が)?(?:は)?(?:なって|され|して)?(?:い)?(?:は)?(?:じゃ)?{_NEGATION}"
+_NOT_DONE = r"(?:し|され|でき)てい?な[いく]"  # behind a cell that is said as a verb
 _IN_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
 _UNIT = r"\s?(?:[年月日時分秒個件人名回円本枚台歳%％割倍点章節条項号版行列番]|文字|桁|か月|ヶ月|種類|つ)"
 _LIMIT = "以[上下]|未満|より|を?[超こ]え?|を[上下]回"
@@ -62,6 +63,9 @@ _COMPARED = (
     (re.compile(rf"{_NUMBER}(?:未満|を下回|より(?:低|小さ|少な|短|安))"), operator.lt),
     (re.compile(rf"{_NUMBER}(?:超|を?超え|を?こえ|を上回|より(?:高|大き|多|長))"), operator.gt),
 )
+_COMPARED_ROWS = re.compile(
+    rf"(?:{_LIMIT}|超)[^、。?？]{{0,2}}[{HIRAGANA}]{{0,3}}[{KANJI}{KATAKANA_AND_MARKS}もの]+$"
+)  # `80以上の経費`
 _CONTAINED = re.compile(
     r"[「『\"“](?P<word>[^「」『』\"“”]{1,20})[」』\"”]"
     r"(?:(?P<within>と名の?[付つ]く|を含[むんみ](?!ま)|が(?:含まれ|[付つ]い?[くて]|入っ)(?!てい?な|な))|(?P<begins>(?:で|から)始ま[るっ](?!てい?な))"
@@ -69,7 +73,7 @@ _CONTAINED = re.compile(
 )
 _OR = r"(?:か(?!ら|ど|つ|[?？]|$)|または|又は|もしくは|若しくは|あるいは|ないし|\bor\b)"
 _RULED_OUT = (  # behind a cell, of what is not asked for
-    r"[」』\"”')）]*(?:[^、。にをがの]{0,12}?(?:以外|除[くい]|で(?:は|も)?な[いく]|じゃな[いく])"
+    r"[」』\"”')）]*(?:(?:し|され|でき)てい?な[いく]|[^、。にをがの]{0,12}?(?:以外|除[くい]|で(?:は|も)?な[いく]|じゃな[いく])"
     r"|[がとを][^、。にをがの]{0,6}?(?:てい?な[いく]|まな[いく]|まらな[いく]|わらな[いく]|まず))"
 )
 _GRADE = re.compile(r"[a-z\d]-(?![a-z\d])")  # `a-`, which folding makes `a`
@@ -89,6 +93,8 @@ _PLACE_NAMED = re.compile(
 )
 _MARK = re.compile(r"[○〇◯●◎✓✔☑レ*]|1|y|yes|true|t|有り?|あり|要|必須|可|[pf]k|主|済み?", re.IGNORECASE)
 NO_MARK = re.compile(r"[×✕✖☐□―ー－-]?|0|n|no|false|f|無し?|なし|不要|任意|不可|否|未", re.IGNORECASE)
+_NONE_ASKED = re.compile(r"[がはの]?(?:な[いくし]|無[いし]|ありません|(?:てい|され)ない)")
+_MARKED_WORD = re.compile(rf"[{KANJI}{KATAKANA_AND_MARKS}a-z]{{3,}}")
 _OF_MARKS = re.compile(r"(?:制約|フラグ|区分|の?有無|[可要]否|項目|チェック|flag|\?)$")  # at the end of a column's name
 _HAS_MARK = (  # what goes on with a negation is left over
     r"[」』]?(?:に|と|が|で)?(?:なって|設定|指定|必要|付[いけ]|つい|ある|あり|持つ|要る|対応し)"
@@ -174,7 +180,8 @@ def _select_rows(
         for quotation in quotations
     )
     is_conditioned = CONDITIONED.search(_EXPLAINED.sub(" ", rest))
-    if not criteria or not is_known or is_conditioned or not (_WHICH.search(folded_text) or asks_for_several(question)):
+    is_for_rows = _WHICH.search(folded_text) or asks_for_several(question) or _COMPARED_ROWS.search(folded_text)
+    if not criteria or not is_known or is_conditioned or not is_for_rows:
         return None
     chosen_rows = [row for row in table.rows if all(criterion.holds(row) for criterion in criteria)]
     asked_terms = _terms(_IN_BRACKETS.sub(" ", rest)) - _terms(" ".join([*table.columns, *table.names, *named_phrases]))
@@ -198,6 +205,26 @@ def rules_out(question: str, row: Sequence[str]) -> bool:
     folded_text = fold_name(question[:QUESTION_CHARS])
     words = {word for cell in row if len(word := fold_name(cell)) > 1 and word in folded_text}
     return any(re.search(f"{re.escape(word)}{_RULED_OUT}", folded_text) for word in words)
+
+
+def asks_for_none(question: str) -> bool:
+    """Whether a question may ask for what something is not said of."""
+    return _NONE_ASKED.search(fold_name(question[:QUESTION_CHARS])) is not None
+
+
+def denies(question: str, row: Sequence[str], tables: Sequence[TableOfPage]) -> bool:
+    """Whether a question asks for what has no mark in a column that it names, and a row has it."""
+    folded_text = fold_name(question[:QUESTION_CHARS])
+    for table in tables:
+        own_row = next((cells for cells in table.rows if _is_row(cells, row)), None)
+        for place, key in enumerate(table.keys if own_row else ()):
+            if own_row is None or not _OF_MARKS.search(key) or not _MARK.fullmatch(own_row[place]):
+                continue
+            name = _OF_MARKS.sub("", key)
+            words = [match for match in _MARKED_WORD.finditer(folded_text) if name.startswith(match[0])]
+            if any(_NONE_ASKED.search(folded_text, word.end()) for word in words):
+                return True
+    return False
 
 
 def _phrases(criterion: _Criterion) -> list[str]:
@@ -237,7 +264,6 @@ def _selection(
     if len(rows) < 2:
         return None
     places = sorted(telling_places | asked_places | (set() if is_whole else set(fixed_places)))
-    row_pairs = tuple(tuple((table.columns[place], row[place]) for place in places if row[place]) for row in rows)
     first = rows[0]
     other_places = [
         place
@@ -253,7 +279,8 @@ def _selection(
         of_all = "。いずれも " if is_japanese(folded_text) else "; all: "
         selected_by += of_all + ", ".join(dict.fromkeys(shared))
     said = number_said(len(rows), folded_text, cut(selected_by, _SHARED_CHARS)) if is_whole else ""
-    return Selection(row_pairs, tuple(rows), said)
+    needed_places = asked_places | (set() if is_whole else set(fixed_places))
+    return Selection.of(table, rows, places, said, needed_places)
 
 
 def _term(table: TableOfPage, criterion: _Criterion) -> str:
@@ -343,7 +370,7 @@ def _is_named(text: str, codes: Set[str], key: str, word: str) -> bool:
     if not word or (word not in text and word.lstrip("0") not in codes):
         return False
     if len(word) > 1 and not word.isdecimal():
-        return is_named(text, word) and not re.search(rf"{re.escape(word)}(?:{VERB})", text)
+        return is_named(text, word) and not re.search(rf"{re.escape(word)}(?!{_NOT_DONE})(?:{VERB})", text)
     if word.lstrip("0") in codes:
         return True
     behind = (

@@ -17,7 +17,7 @@ share something with one that answers (`rag_assets.query.ask.tables.rows_sharing
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
@@ -45,6 +45,26 @@ _COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
     r"|\bhow many\b"
 )
+_OTHER_COUNT = re.compile(  # said as `何件`
+    r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
+)
+_HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
+_OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
+_AROUND_VALUE = re.compile(
+    r"(?<=[がはの])[「『](?=[^「」『』]+[」』](?:の|で|に|な|と))|(?<=[^「」『』])[」』](?=(?:の|で|に|な|と))"
+)
+_BEST_FIRST = re.compile(
+    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
+)
+_NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as 桁数
+    r"(?P<noun>項目|カラム|列|フィールド|画面|機能|テーブル|ファイル|行|レコード)の?数?(?<=数)(?:は|を教えて(?:ください)?|(?:は|が)?(?:何|いくつ)(?:ですか)?)?[?？。]?$"
+)
+_SUM_IS_ASKED = re.compile(rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|$|です|[?？])")
+_TOTAL_SAID = re.compile(
+    r"(?:合\s?計|総計|総額|小計|(?<![集統設会時])計|\btotal|\bsum)[^|。\n]{0,24}(?:\|[^|\n]{0,8})?[\d〇一二三四五六七八九十百千万]"
+    r"|(?:合\s?計|総計|総額|計|total)\s?\|",
+    re.IGNORECASE,
+)
 _PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
 _PERSON = re.compile(  # name of a column
     r"氏名|姓名|名前|[者員]名?$|^(?:(?:full|first|last|employee|user|member|person)\s)?name$"
@@ -52,20 +72,22 @@ _PERSON = re.compile(  # name of a column
 _NUMBERED_FIGURE = re.compile(  # as of `2010年`
     r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
 )
+_CIRCLED = re.compile("[①-⑳❶-❿]")  # which count lines
+_ANY_UNIT = rf"(?![年月日時分秒章節条項号版頁第])(?:[{HAN}{KATAKANA_AND_MARKS}つ]|か所)"
 _SAMPLED_SUM = re.compile("合計|総計|総額")
 _SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
 _SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
 _EXTREME_ASKED = re.compile(
-    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安)い?"
+    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安|近)い?"
     r"|最(?P<sign>[大高多長新小低少短古安])(?=の|です|な|は|[?？]|$)"
     r"|\b(?P<en>largest|highest|biggest|longest|latest|newest|most|smallest|lowest|shortest|earliest|oldest|cheapest)\b"
 )
 _LEAST = frozenset(
-    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 小 少 smallest lowest shortest earliest oldest cheapest")
+    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 近 小 少 smallest lowest shortest earliest oldest cheapest")
 )
 _OF_TIME = frozenset(
-    re.findall(r"\S+", "新し 古 新 遅 早 newest oldest latest earliest")
+    re.findall(r"\S+", "新し 古 新 遅 早 近 newest oldest latest earliest")
 )  # of dates: an old age is a high one
 _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でしょ)|(?:は|って)[?？]?$|\b(?:which|what)\b")
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
@@ -93,6 +115,10 @@ _CURRENCY = re.compile(r"通貨|\bcurrency\b")
 _RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
 _OF_CHANGES = re.compile(r"^版|改[版訂]|変更(?:内容|日|点|履歴)|^(?:version|revision)\b")  # in the name of a column
 _IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
+_BEFORE_NAME = re.compile(
+    r"(?:[第(（]?[\da-z]{0,3}\d[\d.]*[章節)）.]?|[■◆●○・※])[\s.:_]*"
+)  # of a section, as its number
+_LIST_NAME = re.compile(r"(?:一覧表?|台帳|明細書?|リスト|定義書?|表|管理表|マトリクス| list)$")
 _EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
 _SUM_ROW = re.compile(  # beside those of `is_total`
     r"\W*(?:\S{1,8}?(?:合計|総計|小計)(?:金?額)?|\S{1,8}[部課係店社場年月]計)\W*(?:\(.{1,12}\))?"
@@ -116,7 +142,7 @@ _PARTICLES = re.compile(
 _HARMLESS = frozenset(
     re.findall(
         r"\S+",
-        "教 知 挙 示 見 調 買 使 行 件 項目 全 全部 一覧 該当 欄 列 表 シート ファイル データ リスト",
+        "教 知 挙 示 見 調 買 使 行 件 項目 品目 全 全部 一覧 該当 欄 列 表 シート ファイル データ リスト",
     )
 )
 _GRAMMAR = frozenset(
@@ -194,6 +220,27 @@ class TableOfPage:
         """Whether the cells of a column tell rows apart."""
         return len({row[place] for row in self.rows if row[place]}) >= _KEY * len(self.rows)
 
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """What it, its page and its file are called."""
+        of_place = self.names[len(self.section) :]
+        return tuple(filter(None, (*self.section[-1:], *of_place[-2:])))
+
+    @property
+    def name_place(self) -> int | None:
+        """The column of what its rows are called: the first with words that tells them apart, no number or code."""
+        of_words = [
+            place
+            for place in range(len(self.keys))
+            if self.is_told_apart_by(place) and any(re.search(r"[^\W\d_]{2}", row[place]) for row in self.rows)
+        ]
+        names = [
+            place
+            for place in of_words
+            if not (_RUNNING_NUMBER.fullmatch(self.keys[place]) or _IDENTIFIER.search(self.keys[place]))
+        ]
+        return next(iter(names or of_words), None)
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -202,6 +249,7 @@ class Selection:
     Attributes:
         rows: Each as pairs of the name of a column and what stands there; of several, what tells them apart.
         cells: The cells of each, as they are.
+        names: What each is called, as pairs, where that is known: said where the rows are too long to say all of them.
         said: How many they are, or the sum of a column, with what the question names, where that is asked for.
         entries: The cells of each without running numbers, by which it is the same row in another table.
         proof: A figure that must stand on the page for the sum to be sure; empty where it is anyway.
@@ -210,8 +258,30 @@ class Selection:
     rows: tuple[tuple[tuple[str, str], ...], ...]
     cells: tuple[tuple[str, ...], ...]
     said: str = ""
+    names: tuple[tuple[tuple[str, str], ...], ...] = ()
     entries: tuple[tuple[str, ...], ...] = ()
     proof: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        table: TableOfPage,
+        rows: Sequence[tuple[str, ...]],
+        places: Sequence[int],
+        said: str = "",
+        needed_places: Collection[int] = (),
+    ) -> "Selection":
+        """Rows of a table with some of its columns, and of these the one of names and those that are needed."""
+        name_places = [place for place in places if place == table.name_place or place in needed_places]
+        named = name_places if table.name_place in name_places else []
+        pairs, names = (
+            tuple(
+                tuple(dict.fromkeys((table.columns[place], row[place]) for place in chosen if row[place]))
+                for row in rows
+            )
+            for chosen in (places, named)
+        )
+        return cls(pairs, tuple(rows), said, names if all(names) and len(set(names)) == len(rows) else ())
 
     def covers(self, other: "Selection") -> bool:
         """Whether all rows of another selection are among these."""
@@ -254,12 +324,48 @@ class RowsAsked:
         if len(question) > QUESTION_CHARS:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
-        text, of_people = _PEOPLE_ASKED.subn("何件です", fold_name(plain))
+        folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
+        folded_text = _HOW_MANY.sub("何個", folded_text)
+        folded_text = _OTHER_COUNT.sub("何件", _OWN_COUNT.sub(r"\1\2何件", folded_text))
+        text, of_people = _PEOPLE_ASKED.subn("何件です", folded_text)
         return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
         return is_named(self.text, fold_name(name))
+
+    @property
+    def asks_for_whole(self) -> bool:
+        """Whether it asks for a number of rows, a sum, or the most or least."""
+        return any(form.search(self.text) for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED))
+
+    def calls(self, name: str) -> bool:
+        """Whether the question names something as it is called, but for a number before the name, or without a word
+        for lists at its end.
+        """
+        return any(is_named(self.text, called) for called in called_names(name))
+
+    def is_short_for(self, tables: Sequence[TableOfPage], sections: Iterable[str]) -> bool:
+        """Whether the question names no list by its whole name, and several of these tables are called so, or longer,
+        or one and another of the sections with tables.
+        """
+        names = [
+            (
+                table.rows,
+                {_BEFORE_NAME.sub("", fold_name(name), count=1) for name in (*table.section[-1:], *table.names[-1:])},
+            )
+            for table in tables
+        ]
+        every = {name for _, own_names in names for name in own_names}
+        if any(is_named(self.text, name) for name in every):
+            return False
+        lists = {name for name in every if _LIST_NAME.search(name)}
+        bare_names = {bare for name in lists if is_named(self.text, bare := _LIST_NAME.sub("", name))}
+        called = {name for name in lists if any(bare in name for bare in bare_names)}
+        others = {_BEFORE_NAME.sub("", fold_name(name), count=1) for name in sections} - every
+        return len({rows for rows, own_names in names if not called.isdisjoint(own_names)}) > 1 or any(
+            _LIST_NAME.search(name) and bare in name for name in others for bare in bare_names
+        )
 
     def select(self, table: TableOfPage) -> Selection | None:
         """The rows of a table that are asked for; None where it is not what the question is about, without rows where
@@ -270,6 +376,7 @@ class RowsAsked:
             return None
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
+        text = _with_measured_key(text, table)
         empty, text = _empty_asked(text, table)
         rest = _EXTREME_ASKED.sub("\n", text)
         rest = self._without([key for key in table.keys if len(key) >= _LEAST_NAME], rest)
@@ -312,14 +419,15 @@ class RowsAsked:
         if sum_match:
             return self._total(table, rows, terms)
         if count_match:
-            if not (named_values or self._is_whole(table)) or not self._counts_rows(
-                table, rows, named_values, count_match
-            ):
+            is_all = named_values or self._is_whole(table) or self._counts_names(table, count_match)
+            if not is_all or not self._counts_rows(table, rows, named_values, count_match):
                 return None
             people = [[row[place] for row in rows] for place, key in enumerate(table.keys) if _PERSON.search(key)]
             if self.of_people and not any(_are_people(names) for names in people):
                 return None
-            selected_by = ", ".join(terms or [name for name in table.names if name][-1:])
+            names = [name for name in table.names if name]
+            called = [name for name in names if self.calls(name)]
+            selected_by = ", ".join(terms or [*names[-1:], *called][-1:])
             unit = "人" if self.of_people else "件"
             return _selection(table, rows, None, number_said(len(rows), self.text, selected_by, unit))
         return _selection(table, rows, None) if ("",) in named_values.values() else None
@@ -407,6 +515,12 @@ class RowsAsked:
         for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
         text = self._without([*table.keys, *table.names], text)
+        verbs = re.finditer(
+            rf"\n[にからでがとを]{{1,2}}([{HAN}]{{2,}}|[{KATAKANA_AND_MARKS}]{{2,}})(?:し|され)て(?:いる|います)", text
+        )
+        for verb in [*verbs]:  # as `フナコシに発注している`, of the column 発注業者
+            if any(table.keys[place].startswith(verb[1]) for place in named_values):
+                text = text.replace(verb[0], "\n")
         if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
             return False
         known_text = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
@@ -436,12 +550,35 @@ class RowsAsked:
     def _is_placed(self, table: TableOfPage) -> bool:
         """Whether the question says where the table is, by its own name or its place's, as in `購入表で`."""
         words = re.findall(rf"([^\W_{HIRAGANA}]{{2,}})[のでに]", self.text)
-        return any(word in fold_name(name) for word in words for name in table.names)
+        return any(word in fold_name(name) for word in words for name in table.names) or any(
+            map(self.calls, table.own_names)
+        )
 
     def _is_whole(self, table: TableOfPage) -> bool:
         """Whether all rows of a table are asked for, which its place says, and each has a name or number of its own."""
         value_counts = (len({row[place] for row in table.rows} - {""}) for place in range(len(table.columns)))
         return self._is_placed(table) and len(table.rows) in value_counts
+
+    def _is_list_of(self, table: TableOfPage, noun: str) -> bool:
+        """Whether a table is called as what is counted, or as a list of it, which has it in the name of a column, too,
+        or is all of its file: a sheet or a section may tell what a list of it shows.
+        """
+        file_name = next(iter(table.names[len(table.section) :][-2:-1]), "")
+        for name in (*table.names[-1:], *table.section, file_name):
+            plain, bare = _BEFORE_NAME.sub("", fold_name(name), count=1), _LIST_NAME.sub("", noun)
+            if not name or not noun or noun not in plain:
+                continue
+            is_own = noun == plain and noun == bare
+            if is_own or any(bare in key for key in table.keys) or (name == file_name and self.calls(name)):
+                return name != file_name or self.calls(name)
+        return False
+
+    def _counts_names(self, table: TableOfPage, match: re.Match[str]) -> bool:
+        """Whether the question asks how many there are of what the column of names is called, and no more."""
+        place = table.name_place
+        key = table.keys[place] if place is not None else ""
+        before = self.text[: match.start()].removesuffix("全部で").rstrip("はがを、")
+        return bool(key) and before == key and not any(map(_OF_CHANGES.search, table.keys))
 
     def _extreme(self, table: TableOfPage, rows: Sequence[tuple[str, ...]], match: re.Match[str]) -> Selection | None:
         """The rows with the most or least in the column right before that word or, in English, behind it; of what is
@@ -528,8 +665,11 @@ class RowsAsked:
         last = re.search(rf"[^\s{HIRAGANA}]+$", before)
         noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
         things = {key for key in table.keys if key and before.endswith(key)}
+        name_place = table.name_place
         alike = {key for key in table.keys if noun and key.startswith(noun)}
-        first = next((place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
+        alike |= {key for key in table.keys if noun and key.endswith(noun) and key == table.keys[name_place or 0]}
+        telling = [place for place in range(len(table.keys)) if len({row[place] for row in table.rows}) > 1]
+        first = next((place for place in telling if not _RUNNING_NUMBER.fullmatch(table.keys[place])), 0)
         if first not in named_values and _IDENTIFIER.search(table.keys[first]):
             things.add(table.keys[first])
 
@@ -537,8 +677,7 @@ class RowsAsked:
             places = [place for place, key in enumerate(table.keys) if key == name]
             return len({cells for row in rows if any(cells := tuple(row[place] for place in places))}) == len(rows)
 
-        places = map(fold_name, (*table.names[-1:], *table.section))
-        is_called = any(noun in place for place in places) and not any(map(_OF_CHANGES.search, table.keys))
+        is_called = self._is_list_of(table, noun) and not any(map(_OF_CHANGES.search, table.keys))
         is_thing = bool(named_values or alike or noun in _HARMLESS or is_called)
         return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
 
@@ -555,6 +694,38 @@ def _has_amounts(table: TableOfPage) -> bool:
 def _are_people(names: Sequence[str]) -> bool:
     """Whether the cells of a column are names of as many people: each there, once, and no figure."""
     return all(names) and len(set(names)) == len(names) and not re.search(r"\d", "".join(names))
+
+
+def called_names(name: str) -> set[str]:
+    """A name, folded, without a number before it, and without a word for lists at its end."""
+    plain = _BEFORE_NAME.sub("", fold_name(name), count=1) or fold_name(name)
+    return {fold_name(name), plain, _LIST_NAME.sub("", plain)} - {""}
+
+
+def _with_measured_key(text: str, table: TableOfPage) -> str:
+    """A question in which the only column of figures or dates whose name has a word that is compared or summed stands
+    for it (`金額` for `金額（税込）の合計`).
+    """
+    word = rf"[{HAN}{KATAKANA_AND_MARKS}]{{2,}}"
+    forms = (
+        rf"(?P<word>{word})(?=[がのは]?(?:{_EXTREME_ASKED.pattern}))",
+        rf"(?P<word>{word}?)(?=の?(?:{_SUM_ASKED.pattern}))",
+        rf"(?<=合計|総計|総額)の?(?P<word>{word})",
+    )
+    matches = [match for form in forms if (match := re.search(form, text))]
+    if any(match["word"].endswith(key) for match in matches for key in table.keys if key):
+        return text
+    for match in matches:
+        is_sum = match.re.pattern != forms[0]
+        keys = [
+            key
+            for place, key in enumerate(table.keys)
+            if match["word"] in key and not _NO_MEASURE.search(key) and _has_figures(table.rows, place)
+            if not (is_sum and any((figure := measure(row[place])) and figure[1] == "date" for row in table.rows))
+        ]
+        if len(keys) == 1:
+            return text[: match.start("word")] + keys[0] + text[match.end("word") :]
+    return text
 
 
 def number_said(count: int, question: str, selected_by: str, unit: str = "件") -> str:
@@ -704,13 +875,10 @@ def _selection(
         for place in range(len(table.columns))
         if len(rows) == 1 or place == measured_place or len({row[place] for row in rows}) > 1
     ]
-    pairs = tuple(
-        tuple(dict.fromkeys((table.columns[place], row[place]) for place in telling_places if row[place]))
-        for row in rows
-    )
     entry_places = [place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)]
     entries = tuple(tuple(row[place] for place in entry_places) for row in rows)
-    return Selection(pairs, tuple(rows), text, entries)
+    needed_places = {measured_place} if measured_place is not None else set()
+    return replace(Selection.of(table, rows, telling_places, text, needed_places), entries=entries)
 
 
 def _number_named(asked: str) -> str:
@@ -731,31 +899,51 @@ def _number_named(asked: str) -> str:
 
 
 def are_sample(question: str, said: Sequence[str]) -> bool:
-    """Whether statements are a few rows of a table, and the question is how many, for a sum, or the one with the most.
+    """Whether the question is how many, for a sum, or the one with the most, and statements do not say it: they are a
+    few rows of a table, or have no number of that unit.
 
     Args:
         question: The question.
         said: The statements, best first.
     """
-    text = fold_name(unicodedata.normalize("NFKC", question))
-    plain = [unicodedata.normalize("NFKC", sentence) for sentence in said]
+    asked = _IN_BRACKETS.sub("", fold_name(unicodedata.normalize("NFKC", question)).rstrip("?？。"))
+    text = _OWN_COUNT.sub(r"\1\2何件", re.sub("(?<=全部で)いくつ(?=です|$)", "何個", asked))
+    plain = [unicodedata.normalize("NFKC", _CIRCLED.sub("・", sentence)) for sentence in said]
     rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
     count_match = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
     if count_match and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[count_match.end() :]):
-        unit = count_match["unit"]
-        number = rf"(?<!最大)[\d〇一二三四五六七八九十百千万]\s?[{unit}個つ](?!ずつ|目)" if unit else r"^[^|]*\d[^|]*$"
-        counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-        label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
-        pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
-        labels = {fold_name(label) for sentence in plain for label in _NUMBERED_FIGURE.findall(sentence)}
-        return (
-            bool(rows)
-            and not any(label in text for label in labels)
-            and not any(match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence))
-        )
+        own_match = _OWN_COUNT.search(asked)
+        return not _says_number(text, count_match, plain, own_match[1] if own_match else "")
+    if (number_match := _NUMBER_OF_ROWS.search(text)) and plain:
+        noun = number_match["noun"]
+        number = rf"{noun}(?:数|の数|は|が|:)[^|\n]{{0,12}}\d|\d\s?(?:{noun}|[件個つ])|総数: \d"
+        return not any(re.search(number, fold_name(sentence)) for sentence in plain)
+    if _SUM_IS_ASKED.search(text) and plain and not any(map(_TOTAL_SAID.search, plain)):
+        return True
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
     if _SAMPLED_SUM.search(text):
         parts = re.split(r" \| |\n", _CELL.join(plain))
         return not any(is_total(part.rpartition(": ")[2]) and "平均" not in part for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
+
+
+def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], own_unit: str) -> bool:
+    """Whether statements hold a number of what a question counts, beyond those that the question names."""
+    unit = count_match["unit"]
+    is_japanese_text = is_japanese(text)
+    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
+    if not rows and not is_japanese_text:
+        return True
+    units = f"(?:[{unit}個つ]{f'|{re.escape(own_unit)}' if own_unit else ''})" if unit else _ANY_UNIT
+    blank = r"\s?" if unit else ""
+    figure = r"(?<![\d,.])(?<!最大)(?<!直近)(?<!上位)(?:\d[\d,]*|[〇一二三四五六七八九十百千万])"
+    number = rf"{figure}{blank}{units}(?!ずつ|目|以[上下]|未満|まで|を?超)"
+    number = number if unit else rf"^[^|]*{number}[^|]*$" if is_japanese_text else r"^[^|]*\d[^|]*$"
+    counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
+    label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
+    pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
+    labels = {fold_name(label) for sentence in plain for label in _NUMBERED_FIGURE.findall(sentence)}
+    return any(label in text for label in labels) or any(
+        match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence)
+    )
