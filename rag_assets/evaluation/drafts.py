@@ -197,7 +197,7 @@ def _with_whole_title(question: str, document_id: str, facts: Mapping[str, str])
     title = facts["title"]
     subject, kind = document_subject(document_id, title, facts["language"])
     name = subject or kind
-    left = [part for part in _TITLE_PARTS.split(title) if part not in {subject, kind} and _TELLS_APART.search(part)]
+    left = [part for part in _TITLE_PARTS.split(title) if part not in question and _TELLS_APART.search(part)]
     if facts["language"] != "ja" or not name or not left or not question.startswith((f"{name}の", f"{name}で")):
         return question
     rest = question.removeprefix(f"{name}の{kind}" if kind and question.startswith(f"{name}の{kind}") else name)

@@ -197,7 +197,7 @@ def test_documents_of_a_kind_are_named_by_their_folder(base: KnowledgeBase) -> N
     answer = base.ask("designフォルダにはどんなマニュアルがありますか")
     assert [sentence.text for sentence in answer.sentences] == [
         "design: マニュアル: 1 件（全 3 件のうち）",
-        "design/manual［1］.md",
+        "files/design/manual［1］.md",
     ]
 
 

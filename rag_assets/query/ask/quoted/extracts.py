@@ -70,7 +70,7 @@ from rag_assets.query.ask.quoted.wanted import (
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
-from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.query.search.rewriting_rules import asks_of_the_same, keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, shares_held, years_otherwise
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
@@ -251,7 +251,9 @@ def extracts(
             for source in (candidate.source for candidate in called)
         }
         ranking = _ranking(question, called, AskedSections(question.text, page_names, blocks_of), scorer)
-        if spoken_of is not None:  # what was said to the question before shares most with it
+        if spoken_of is not None and asks_of_the_same(
+            ask.text
+        ):  # what was said to the question before shares most with it
             ranking.sort(key=lambda pair: not _holds_own_words(ask.text, pair[1]))
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
