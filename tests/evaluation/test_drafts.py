@@ -5,6 +5,7 @@ collection, asked as people that a model thinks of.
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,7 +15,7 @@ from scripted_model import ScriptedModel
 from rag_assets.cli import main
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA, Table
 from rag_assets.evaluation.drafts import (
     CODE_TYPE,
     PERSONAS_STEP,
@@ -119,11 +120,11 @@ def test_no_draft_asks_how_a_form_is_filled_in_nor_the_same_again(tmp_path: Path
     ],
 )
 def test_a_draft_names_its_document_by_its_whole_title(tmp_path: Path, title: str, subject: str, named: str) -> None:
-    place = {"document_id": f"s/{title}.docx", "page_id": "p#1", "page_number": 1, "page_name": "一覧"}
-    place["shard"] = shard_of(place["document_id"])
+    document, names = f"s/{title}.docx", {"page_id": "p#1", "page_name": "一覧"}
+    place = {"document_id": document, "shard": shard_of(document), "page_number": 1, **names}
     text = "応募期間は9月6日から11月15日までとする。"
     asked = {"question": f"{subject}の応募期間はいつですか。", "answer": text, "indexed": True, "chunk_ids": ["p#1.0"]}
-    tables = {
+    tables: dict[Table, dict[str, Any]] = {
         DOCUMENTS: {"title": title, "language": "ja"},
         PAGES: {"text": text},
         BLOCKS: {"kind": "paragraph", "text": text},

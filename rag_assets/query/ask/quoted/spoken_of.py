@@ -69,13 +69,15 @@ class SpokenOf:
 
     def goes_on_in(self, question: str, parts: AnswerParts) -> bool:
         """Whether an answer from the same document is one to what a question asks: it holds what the question names
-        by itself, or it is the row that was spoken of, or the question names nothing but a measure.
+        by itself; or it is the row that was spoken of, or the question asks for a measure, and names nothing else or
+        both.
         """
         if parts.near or not parts.sentences:
             return False
-        if not own_words(question):
-            is_row = parts.sentences[0].citations[0].quote == self.quote and _CELL in self.quote
-            return is_row or AnswerTraits.of(question).measured
+        is_row = parts.sentences[0].citations[0].quote == self.quote and _CELL in self.quote
+        is_measured = AnswerTraits.of(question).measured
+        if (is_row and is_measured) or not own_words(question):
+            return is_row or is_measured
         place = str(parts.sources[0].citation) if parts.sources else ""
         return holds_own_words(question, f"{parts.sentences[0].text} {place}")
 
