@@ -20,6 +20,7 @@ from rag_assets.contracts.generation import JsonValue, Request, Tag, object_sche
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, FILE_SUMMARIES, PAGES, SYNTHETIC_QA, Table
 from rag_assets.enrich.questions.candidates import is_apart
+from rag_assets.enrich.questions.texts import document_subject
 from rag_assets.evaluation.evidence import Corpus, Level, Target, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
 from rag_assets.models.prompts import fenced, prompted
@@ -47,6 +48,8 @@ _FILLED_IN = re.compile(
     r"(?:記述|記載|記入|入力)(?:例|方法|要領)|を(?:記述|記載|記入|入力)する|how to fill in", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]{2}")
+_TITLE_PARTS = re.compile("[_＿]")
+_TELLS_APART = re.compile(r"[^\W\d_]{2}|\d{4}")  # a word or a date, and no number of a file alone
 _ASKED = {
     "ja": ("「{title}」で、{name}の{header}は何ですか？", "「{title}」で、{code}（{name}）の{header}は何ですか？"),
     "en": ("In {title}, what is the {header} of {name}?", "In {title}, what is the {header} of {code} ({name})?"),
@@ -101,7 +104,10 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
         for row in rows
         if row["role"] is None and not is_apart(row["page_name"] or "")
     }
-    kinds = _synthetic(corpus, document_ids, pages), _from_rows(corpus, document_ids, documents, content, chance)
+    kinds = (
+        _synthetic(corpus, document_ids, documents, pages),
+        _from_rows(corpus, document_ids, documents, content, chance),
+    )
     texts, facts = {question.text for question in taken}, _Facts(taken)
     free = _free_ids("q", taken)
     drafts: list[Question] = []
@@ -158,8 +164,12 @@ def _answered(question: Question) -> Iterator[tuple[tuple[str, tuple[str, ...]],
         yield (evidence.document, answers), frozenset(map(folded, evidence.quote.split(" | ")))
 
 
-def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str]) -> Iterator[Question]:
-    """The best derived questions of each document, in turns; none of a note on how something is filled in."""
+def _synthetic(
+    corpus: Corpus, documents: Sequence[str], titles: Mapping[str, Mapping[str, str]], pages: Mapping[str, str]
+) -> Iterator[Question]:
+    """The best derived questions of each document, in turns; none of a note on how something is filled in. Where one
+    names its document by a part of its title, it has all of it, which tells it from others.
+    """
     texts = {row["chunk_id"]: row for row in _rows(corpus, CHUNKS, ("chunk_id", "page_id", "text"), documents)}
     columns = ("document_id", "question", "answer", "chunk_ids", "grade", "indexed", "language")
     of_document: dict[str, list[Question]] = {}
@@ -176,11 +186,22 @@ def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str
             continue
         groups = ((answer,),) if len(answer) <= _VALUE_CHARS else ()
         evidence = Evidence(row["document_id"], pages[chunk["page_id"]], quote)
-        draft = Question(
-            "draft", row["question"], row["language"], SYNTHETIC_TYPE, True, (evidence,), groups, draft=True
-        )
+        text = _with_whole_title(row["question"], row["document_id"], titles[row["document_id"]])
+        draft = Question("draft", text, row["language"], SYNTHETIC_TYPE, True, (evidence,), groups, draft=True)
         of_document.setdefault(row["document_id"], []).append(draft)
     yield from _in_turns(*(of_document[key] for key in documents if key in of_document))
+
+
+def _with_whole_title(question: str, document_id: str, facts: Mapping[str, str]) -> str:
+    """A Japanese question that begins with a part of the title of its document, with all of it."""
+    title = facts["title"]
+    subject, kind = document_subject(document_id, title, facts["language"])
+    name = subject or kind
+    left = [part for part in _TITLE_PARTS.split(title) if part not in question and _TELLS_APART.search(part)]
+    if facts["language"] != "ja" or not name or not left or not question.startswith((f"{name}の", f"{name}で")):
+        return question
+    rest = question.removeprefix(f"{name}の{kind}" if kind and question.startswith(f"{name}の{kind}") else name)
+    return f"「{title}」{rest}"
 
 
 def _quote(answer: str, passage: str) -> str:

@@ -22,6 +22,7 @@ from rag_assets.contracts.formats import UNSTRUCTURED_ONLY, DocumentFormat, Page
 from rag_assets.parsing.detect import Detection, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.parsing.sections import divided
+from rag_assets.text.folding import content_words, shares_held
 from rag_assets.text.plain import one_line
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,18 @@ def parse_bytes(
     is_whole = detection.format is not None and detection.format.pages is Pages.WHOLE
     if len(pages) == 1 and pages[0].kind is PageKind.BODY and not is_whole:
         pages = divided(pages[0])
-    return replace(document, format=detection.name, pages=pages, failures=(*nothing_read(document), *document.failures))
+    title = document.title if _is_own_title(document, file_name) else None
+    failures = (*nothing_read(document), *document.failures)
+    return replace(document, format=detection.name, title=title, pages=pages, failures=failures)
+
+
+def _is_own_title(document: ParsedDocument, file_name: str) -> bool:
+    """Whether a word of the title stands in the text or the name of the file, as far as any was read: the properties of
+    a file that was made from another one often hold the title of that.
+    """
+    words = content_words(document.title or "")
+    text = "\n".join(block.text for page in document.pages for block in page.blocks)
+    return not words or not text.strip() or any(shares_held(words, f"{file_name}\n{text}"))
 
 
 def failed(name: str, cause: FailureCause, message: str, traceback_id: str | None = None) -> ParsedDocument:

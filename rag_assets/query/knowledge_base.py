@@ -378,15 +378,17 @@ class KnowledgeBase:
         own_parameters = parameters if resolves else replace(parameters, history=())
         request, candidates = self._retrieve(query, vector, own_parameters, modes, trace)
 
-        def find(text: str) -> tuple[Hit, ...]:
-            _, passages = self._retrieve(
-                text, self._embed(text, own_parameters.mode, trace), own_parameters, modes, trace
-            )
+        def find(text: str, within: Filters = parameters.filters) -> tuple[Hit, ...]:
+            limited = replace(own_parameters, filters=within)
+            _, passages = self._retrieve(text, self._embed(text, limited.mode, trace), limited, modes, trace)
             return self._hits(passages[: parameters.k], trace)
+
+        def find_in(text: str, document_id: str) -> tuple[Hit, ...]:
+            return find(text, replace(parameters.filters, document=(document_id,)))
 
         hits = self._hits(candidates[: parameters.k], trace)
         found = Found(
-            *(question, parameters, request, hits, self._indexes, self._hits, self._stored, find), trace=trace
+            *(question, parameters, request, hits, self._indexes, self._hits, self._stored, find, find_in), trace=trace
         )
         meaning = self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None
         asking = Asking(modes.model, self._options.reader, self._options.reports, self._scorer, meaning)

@@ -56,7 +56,7 @@ from rag_assets.enrich.questions.tables import (
     update_questions,
     wanted_questions,
 )
-from rag_assets.enrich.questions.texts import document_subject
+from rag_assets.enrich.questions.texts import document_subject, says_something
 from rag_assets.enrich.summaries.boilerplate import shards_with_outdated_boilerplate, update_document_lines
 from rag_assets.models.language_models import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
@@ -227,6 +227,30 @@ def test_headings_ask_for_what_follows() -> None:
     assert asked([page(*english)], "en", "x/scanner guide.pdf") == {
         "How do you clean the glass in scanner guide?": "Wipe it with a dry cloth."
     }
+
+
+def test_an_article_keeps_its_number_in_a_question() -> None:
+    heading = "第 7 条（テレワーク手当）"
+    blocks = (
+        Block(BlockKind.HEADING, heading),
+        Block(BlockKind.PARAGRAPH, "在宅勤務を行う社員に手当を支給する。", (heading,)),
+    )
+    assert [*asked([page(*blocks)], "ja", "x/給与規程.docx")] == [
+        "給与規程の「第 7 条（テレワーク手当）」はどのような内容ですか。"
+    ]
+
+
+def test_what_points_elsewhere_behind_a_mark_is_no_name() -> None:
+    assert asked([prose("*ここでの権利行使とは、差止請求や損害賠償請求のこと。")], "ja", "x/手引書.docx") == {}
+    assert "権利行使とは何ですか。" in asked(
+        [prose("*権利行使とは、差止請求や損害賠償請求のこと。")], "ja", "x/手引書.docx"
+    )
+
+
+@pytest.mark.parametrize("field", ["《Title》", "«Title»", "{{title}}", "${title}"])
+def test_a_field_that_a_program_fills_in_says_nothing(field: str) -> None:
+    assert not says_something(field)
+    assert says_something("見積額 120円")
 
 
 def test_covers_hidden_pages_headers_and_placeholders_are_passed_over() -> None:
@@ -580,6 +604,14 @@ def test_a_question_with_two_answers_is_not_asked() -> None:
     found = extract_questions("x/売上報告書.xlsx", "売上報告書", "ja", pages, passages, 10)
     assert not any("関東" in each.question for each in found)
     assert any("関西" in each.question for each in found)
+
+
+def test_a_document_that_is_called_as_a_thing_is_asked_of_as_a_document() -> None:
+    text = "会議室の予約は総務課が受け付け、利用した人が机を元に戻した"
+    pages = [page(Block(BlockKind.PARAGRAPH, text))]
+    passages = [Passage("d#1.0", "d#1", 1, (0,), text, "ja")]
+    [found] = extract_questions("x/会議室.txt", "会議室", "ja", pages, passages, 2)
+    assert found.question == "文書「会議室」には何が書かれていますか。"
 
 
 def test_a_document_without_anything_to_ask_about_says_what_it_is_about() -> None:

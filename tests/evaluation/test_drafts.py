@@ -5,6 +5,7 @@ collection, asked as people that a model thinks of.
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,7 +15,7 @@ from scripted_model import ScriptedModel
 from rag_assets.cli import main
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA, Table
 from rag_assets.evaluation.drafts import (
     CODE_TYPE,
     PERSONAS_STEP,
@@ -108,6 +109,34 @@ def test_no_draft_asks_how_a_form_is_filled_in_nor_the_same_again(tmp_path: Path
     for seed in range(5):
         drafts = draft_questions(Corpus(StoredTables(lake, versions)), 5, seed=seed)
         assert [draft.text for draft in drafts] == ["メッセージID「errors.limit」の内容は何ですか。"]
+
+
+@pytest.mark.parametrize(
+    ("title", "subject", "named"),
+    [
+        ("打ち合わせ_20210718", "打ち合わせ", "「打ち合わせ_20210718」"),
+        ("在庫管理_要件定義書", "在庫管理", "「在庫管理_要件定義書」"),
+        ("03_出張旅費規程", "出張旅費規程", "出張旅費規程"),
+    ],
+)
+def test_a_draft_names_its_document_by_its_whole_title(tmp_path: Path, title: str, subject: str, named: str) -> None:
+    document, names = f"s/{title}.docx", {"page_id": "p#1", "page_name": "一覧"}
+    place = {"document_id": document, "shard": shard_of(document), "page_number": 1, **names}
+    text = "応募期間は9月6日から11月15日までとする。"
+    asked = {"question": f"{subject}の応募期間はいつですか。", "answer": text, "indexed": True, "chunk_ids": ["p#1.0"]}
+    tables: dict[Table, dict[str, Any]] = {
+        DOCUMENTS: {"title": title, "language": "ja"},
+        PAGES: {"text": text},
+        BLOCKS: {"kind": "paragraph", "text": text},
+        CHUNKS: {"chunk_id": "p#1.0", "text": text},
+        SYNTHETIC_QA: {"qa_id": "q", "qa_index": 0, "language": "ja", **asked},
+    }
+    lake = Lake(tmp_path)
+    for table, facts in tables.items():
+        write(lake, table, [record(table, **place, **facts)])
+    versions = {table.name: lake.latest(table) for table in tables}
+    (draft,) = draft_questions(Corpus(StoredTables(lake, versions)), 5)
+    assert draft.text == f"{named}の応募期間はいつですか。"
 
 
 def test_another_seed_drafts_others_and_what_is_there_is_not_drafted_again(corpus: Corpus) -> None:

@@ -158,6 +158,20 @@ def test_kinds_of_text_files() -> None:
     assert [block.kind for block in page.blocks] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
 
 
+@pytest.mark.parametrize(
+    ("title", "name", "kept"),
+    [
+        ("Memo on GitHub", "a.html", None),
+        ("Memo on GitHub", "memo_2.html", "Memo on GitHub"),
+        ("The licence of the software", "a.html", "The licence of the software"),
+        ("備忘録", "a.html", None),
+    ],
+)
+def test_a_title_of_another_file_is_none(title: str, name: str, kept: str | None) -> None:
+    html = f"<html><head><title>{title}</title></head><body><p>Licence terms of programs.</p></body></html>"
+    assert parse_bytes(html.encode(), name, LIMITS).title == kept
+
+
 def test_a_document_of_which_no_page_is_read_has_failed() -> None:
     reasons = [Failure(FailureCause.NO_TEXT, f"page {number}: a picture", number) for number in (1, 2, 3)]
     pages = tuple(Page(number, PageKind.PAGE, ()) for number in (1, 2, 3))

@@ -583,6 +583,28 @@ def test_the_same_words_in_two_documents_are_said_once() -> None:
     assert only.text == "申請書の保存期間は5年とする。"
 
 
+def test_the_text_of_a_copy_is_said_once_from_the_original() -> None:
+    text = "第5条（保存）\n申請書の保存期間は5年とする。ただし、税務の書類は7年とする。"
+    sources = [source(text, 1, "規程/規程_コピー.docx"), source(text, 2, "規程.docx")]
+    for question in ("申請書の保存期間はいつまでですか", "申請書の保存期間は何年ですか"):
+        said, answers = extracts([Ask(question)], sources)
+        assert answers
+        assert "規程" not in "".join(each.text for each in said)
+        assert {citation.number for each in said for citation in each.citations} == {2}
+
+
+def test_documents_that_contradict_each_other_are_both_named() -> None:
+    texts = {
+        "よくある質問.html": "賞与は年2回、7月（夏季）と12月（冬季）に支給されます。",
+        "給与規程.pdf": "第11条（賞与の支給）\n賞与は年2回（夏季：6月末、冬季：12月末）を原則として支給する。",
+        "就業規則.pdf": "会社は、賞与を支給する日を別に定める。退職は2か月前に申し出る。",
+    }
+    sources = [source(text, number, name) for number, (name, text) in enumerate(texts.items(), start=1)]
+    said, answers = extracts([Ask("賞与はいつ支給されますか")], sources)
+    assert answers
+    assert {each.text.partition(":")[0] for each in said} == {"よくある質問", "給与規程"}
+
+
 def test_every_part_of_a_question_is_answered() -> None:
     texts = {
         "一覧.docx": "ファイルN21の名前 | 利用者ファイル\nファイルN21の長さ | 711",

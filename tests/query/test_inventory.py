@@ -149,7 +149,6 @@ def test_filters_hold_for_what_is_counted(base: KnowledgeBase) -> None:
         "発表資料は何件",
         "文書の作成者の一覧",
         "書類代はいくら",
-        "今月更新されたファイルは何件",
         "CSVの列の名前",
         "CSVに出力される表の一覧",
         "CSVは何件まで取り込めますか",
@@ -170,6 +169,36 @@ def test_filters_hold_for_what_is_counted(base: KnowledgeBase) -> None:
 )
 def test_a_question_that_says_more_is_none_for_the_files(base: KnowledgeBase, question: str) -> None:
     assert "inventory" not in {step.operation for step in base.ask(question).trace.steps}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("昨日更新された文書は", r"[\d-]{10} UTC に更新されたファイル: なし（全 9 件のうち）"),
+        ("今月更新されたファイルは何件", r"[\d-]{10}.* UTC に更新されたファイル: なし（全 9 件のうち）"),
+        ("先月変更されたCSVを一覧で", r"[\d-]{10}〜[\d-]{10} UTC に更新されたCSV: なし（全 2 件のうち）"),
+        ("Which files were changed yesterday?", r"files changed [\d-]{10} UTC: none of 9"),
+    ],
+)
+def test_files_changed_in_a_period_are_told_by_their_times(base: KnowledgeBase, question: str, said: str) -> None:
+    assert re.search(said, base.ask(question).text)
+
+
+def test_files_that_were_changed_are_named(unread_tables: StoredTables) -> None:
+    head, *files = told("過去2日以内に更新されたファイル", unread_tables, "ja")
+    assert head.endswith("に更新されたファイル: 7 件（全 7 件のうち）")
+    assert len(files) == 7
+    assert all("更新" in file for file in files)
+
+
+def test_documents_of_a_kind_are_named_by_their_folder(base: KnowledgeBase) -> None:
+    answer = base.ask("議事録にはどんな議事録がありますか")
+    assert "inventory" not in {step.operation for step in answer.trace.steps}
+    answer = base.ask("designフォルダにはどんなマニュアルがありますか")
+    assert [sentence.text for sentence in answer.sentences] == [
+        "design: マニュアル: 1 件（全 3 件のうち）",
+        "files/design/manual［1］.md",
+    ]
 
 
 def test_a_question_that_refers_back_is_none_for_the_files(base: KnowledgeBase) -> None:

@@ -6,6 +6,13 @@ from rag_assets.query import Turn
 from rag_assets.query.search.rewriting_rules import RuleRewriter, refers_back, with_history
 
 FOLLOW_UPS_JA = """
+何回に分けて取れる？
+いつまでに申請すればいい？
+主管部署も教えて
+購入日も
+いつまでの予定？
+申請はいつまで？
+全部挙げて
 どのくらいの頻度で送られますか？
 それはどの画面で起きますか
 それを教えてください
@@ -42,6 +49,10 @@ PDFの場合は？
 0だとどういう意味？
 """.strip().splitlines()
 WHOLE_JA = """
+OSPOとは
+休むときどこに連絡すればいい？
+遅刻したら何日以内に届け出る？
+画面は全部でいくつ？
 有給休暇の申請方法を教えてください
 返品の条件は何ですか
 有給休暇の申請期限は？

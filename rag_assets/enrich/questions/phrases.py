@@ -9,7 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag_assets.enrich.questions.texts import LETTER, is_data, is_placeholder, is_small_word
+from rag_assets.enrich.questions.texts import (
+    LETTER,
+    is_data,
+    is_placeholder,
+    is_small_word,
+    names_document,
+)
 from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA_LETTERS
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_-]*\d[A-Z0-9_-]*")
@@ -94,6 +100,7 @@ class Japanese:
 
     def document(self) -> str:
         name = f"{self._topic}の{self._kind}" if self._topic and self._kind else self._topic or self._kind
+        name = name if not name or names_document(name) else f"文書「{name}」"  # 「会議室」 is a room, too
         return f"{name}には何が書かれていますか。" if name else ""
 
     @staticmethod
@@ -192,7 +199,7 @@ class SentenceQuestion:
 
 _JA_TERM = r"[^\s。、，,「」『』（）()]{2,30}|「[^」]{2,30}」|『[^』]{2,30}』"
 _JA_DEFINITION = re.compile(
-    rf"^(?:・|※|■|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?(?<![こごひもあ])とは、?(?P<body>.{{6,}})$"
+    rf"^(?:・|※|■|[*＊]\s?|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?(?<![こごひもあ])とは、?(?P<body>.{{6,}})$"
 )
 _JA_CALLED = re.compile(
     r"^(?:・|※|なお、|ここで、)?(?P<body>.{6,80})(?:のこと)?を[、]?(?P<name>「[^」]{2,20}」|『[^』]{2,20}』|[^\s。、をはがにで「」]{2,20})(?:と|とい)(?:いう|呼ぶ|称する|いいます|呼びます|定義する)。?$"

@@ -19,7 +19,8 @@ LABEL_CHARS = {"ja": 20, "en": 40}  # of a label or a column name, at most
 
 _MARK = re.compile(r"[\s○〇◯×✕△▲◎●■□☑☐✓✔レ―‐－—–\-ー*＊・…./／:：()（）\[\]~〜～|｜+=<>＜＞]*")
 _NUMBERING = re.compile(
-    r"^\s*(?:[■◆●▼◇□○・※*#]+\s*)*(?:(?:第\s*)?\d{1,3}(?:[.．\-－]\d{1,3})*\s*(?:[.．章節編部)）]|(?=\s|[^\W\d_]))\s*"
+    r"^\s*(?:[■◆●▼◇□○・※*#]+\s*)*(?:第\s*\d{1,3}\s*[章節編部]\s*"
+    r"|\d{1,3}(?:[.．\-－]\d{1,3})*\s*(?:[.．章節編部)）]|(?=\s|[^\W\d_]))\s*"
     rf"|[(（]\s*[\d{ITEM_LETTERS}]{{1,3}}(?:[-.－]\d{{1,3}})*\s*[)）]\s*|[①-⑳]\s*|[IVX]{{1,4}}[.．]\s+)*"
 )
 _EMPTY_WORDS = frozenset(
@@ -27,6 +28,9 @@ _EMPTY_WORDS = frozenset(
 )
 _POINTING_ELSEWHERE = re.compile(r"(?:参照|同様|同じ)。?$|^[(（]?(?:see|cf\.|same as)\b", re.IGNORECASE)
 _ARROW = re.compile(r"[^→]{0,8}→[^→]{0,8}")
+_FILLED_IN = re.compile(  # by a program, as in a form letter
+    r"[《«]\s*[^\W\d]\w*\s*[》»]|\{\{[^{}]*\}\}|\$\{[^{}]*\}|\[\[[^\[\]]*\]\]"
+)
 _SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
 _HOLLOW = re.compile(
     r"(?:参照|参照のこと|参照してください)。?$"
@@ -127,7 +131,11 @@ def is_label(text: str, language: str) -> bool:
 
 
 def says_something(text: str) -> bool:
-    """Whether a cell or a value says something: no mark or short arrow, no empty word, no pointer to elsewhere."""
+    """Whether a cell or a value says something: no mark or short arrow, no empty word, no pointer to elsewhere, nothing
+    that a program fills in.
+    """
+    if _FILLED_IN.search(text):
+        return False
     words = text.split()
     if len(words) > 2 and len(set(words)) * 3 <= len(words):  # the same over and over
         return False
@@ -208,6 +216,11 @@ def is_small_word(word: str) -> bool:
 def is_placeholder(name: str) -> bool:
     """Whether the name of a file or a part of it says nothing of what it holds, as `a1` and `report`."""
     return _PLACEHOLDER.match(name) is not None
+
+
+def names_document(name: str) -> bool:
+    """Whether a Japanese name says that a document is called so, as 報告書 does."""
+    return _DOCUMENT_TYPE.search(name) is not None
 
 
 def document_subject(document_id: str, title: str, language: str) -> tuple[str, str]:

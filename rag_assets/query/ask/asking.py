@@ -38,11 +38,14 @@ from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overviews.answering import documents_answer, files_answer, overview_answer
 from rag_assets.query.ask.quoted.answering import quotes_answer
 from rag_assets.query.ask.quoted.extracts import listed
+from rag_assets.query.ask.quoted.spoken_of import SpokenOf
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.tables.answering import rows_answer
 from rag_assets.query.ask.written.checking import marked, rendered
 from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.ask.written.writing import Writer, Writing
+from rag_assets.query.prompting import REMEMBERED_TURNS
+from rag_assets.query.search.rewriting_rules import is_greeting, whole_question
 
 
 @dataclass(frozen=True)
@@ -94,17 +97,33 @@ class Asking:
                 model, failure = None, str(error)
                 found.trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if parts is None:
-            parts = (
-                documents_answer(found)
-                or overview_answer(found)
-                or rows_answer(found)
-                or quotes_answer(found, self.scorer, self.reader.context_tokens)
-            )
+            parts = self._told(found)
         answer = _answer(found, parts, model, failure)
         text = "".join(pieces)
         if live and answer.text != text and answer.text.startswith(text):
             yield TextPiece(answer.text[len(text) :])
         yield Answered(answer)
+
+    def _told(self, found: Found) -> AnswerParts:
+        """The answer without a language model."""
+        history = found.parameters.history
+        if is_greeting(found.question):
+            return AnswerParts()
+        if whole := whole_question(found.question, history):
+            found = found.asking(whole, ())
+        return (
+            documents_answer(found)
+            or overview_answer(found)
+            or rows_answer(found)
+            or quotes_answer(found, self.scorer, self.reader.context_tokens, self._spoken_of(found))
+        )
+
+    def _spoken_of(self, found: Found) -> SpokenOf | None:
+        """What the question before was answered by, where this one cannot be understood without it."""
+        history = found.parameters.history
+        if not found.goes_on:
+            return None
+        return SpokenOf.of(self._told(found.asking(history[-1].question, history[-1 - REMEMBERED_TURNS : -1])))
 
 
 def _recorded(writing: Writing, pieces: list[str]) -> Writing:

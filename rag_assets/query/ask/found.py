@@ -1,11 +1,12 @@
 """A question with the passages found for it, and what else its filters let an answer be made of."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow.compute as pc
 
+from rag_assets.contracts.ports import Turn
 from rag_assets.contracts.tables import BLOCKS
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.evidence import position
@@ -16,7 +17,7 @@ from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
-from rag_assets.query.search.rewriting_rules import refers_back
+from rag_assets.query.search.rewriting_rules import refers_back, with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language
@@ -37,6 +38,7 @@ class Found:
         hits_of: Makes hits of candidates.
         stored: The stored tables.
         find: Finds passages for a part of the question.
+        find_in: Finds passages of one document.
         trace: Told what is done.
     """
 
@@ -48,6 +50,7 @@ class Found:
     hits_of: Callable[[Sequence[Candidate], TraceRecorder], tuple[Hit, ...]]
     stored: StoredTables
     find: Callable[[str], tuple[Hit, ...]]
+    find_in: Callable[[str, str], tuple[Hit, ...]]
     trace: TraceRecorder
 
     @property
@@ -59,6 +62,12 @@ class Found:
     def goes_on(self) -> bool:
         """Whether the question cannot be understood without those before it."""
         return bool(self.parameters.history) and refers_back(self.question)
+
+    def asking(self, question: str, history: Sequence[Turn]) -> "Found":
+        """Another question, with the conversation before it, and the passages found for it."""
+        hits = self.find(with_history(question, history))
+        parameters = replace(self.parameters, history=tuple(history))
+        return replace(self, question=question, parameters=parameters, hits=hits)
 
     @property
     def where(self) -> str | None:

@@ -78,11 +78,31 @@ _VERBLESS = (
     r"(?:(?!(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|may|must|who|what|when|where|why|how"
     r"|which)\b)[\w'-]+\s*)"
 )
+_ALL_OF_IT = (
+    "(?:では|じゃあ|それでは)?、?(?:それら?を)?(?P<all>全部|すべて|全て|一覧で?|一つずつ|ひとつずつ)を?"
+    f"(?P<request>(?:教えて|挙げて|列挙して|見せて|示して|出して)[{HIRAGANA}]{{0,8}})?"
+)
+_WHOLE_REQUEST = re.compile(_ALL_OF_IT)
+# one that asks a further thing of what was spoken of, and names nothing else
+_OF_THE_SAME = re.compile(
+    rf"{_ALL_OF_IT}$"  # 「全部挙げて」「一覧で」
+    # 「購入日も」「保管温度も教えて」
+    r"|(?:あと|また|それと|ついでに)?、?(?P<further>[^\s。、の?？]{1,12}(?<![はがをにでと何つこ誰れ]))も(?:、?(?:合わせて|あわせて))?"
+    rf"(?:(?:教えて|知りたい|お願い|示して|挙げて)[{HIRAGANA}]{{0,8}})?$"
+    # 「いつまでの予定？」
+    r"|(?:いつ|どこ|誰|だれ|何[年月日回個]?)(?:から|まで)?の[^\s。、はがをにで]{1,6}(?:です|でしょう)?か?$"
+    # 「申請はいつまで？」
+    rf"|[{KANJI}]{{2}}は(?:いつまで|いつから|何日前)[^。、はがを]{{0,8}}$"
+    # a verb with what is asked of it: 「何回に分けて取れる？」「いつまでに申請すればいい？」
+    r"|(?:では|じゃあ|それでは)?、?(?:いつ|いくつ|いくら|何[回日年月週時分個人件度枚割円%]|どのくらい|どれくらい)"
+    r"(?:ごと|前|後|以内|間)?(?:から|まで|が|で|に|を|へ)*"
+    rf"(?:[{KANJI}]{{1,2}}[{HIRAGANA}]{{0,4}}[てで])?[{KANJI}]{{1,2}}(?![{HIRAGANA}]*(?:とき|たら|なら))[{HIRAGANA}]{{1,8}}$"
+)
 # a question that is none without the one before
 _ELLIPTIC = re.compile(
     # a topic alone: 「期限は？」「エラーのときは？」「PDFでは？」
     r"^(?:では|じゃあ|それでは|それなら|あと|また)?、?"
-    r"(?:[^\s。、の]{1,8}|[^。、]{1,12}(?:とき|時|場合|際|ほう|方|で|に|から|まで))(?:は|って|なら|だと)$"
+    r"(?:[^\s。、の]{1,8}|[^。、]{1,12}(?:とき|時|場合|際|ほう|方|で|に|から|まで))(?:(?<!と)は|って|なら|だと)$"
     # a value in its place: 「0だとどういう意味」
     r"|^[^\s。、の]{1,8}(?:だと|なら|だったら)、?(?:どう|何|なに|いく)[^。、]{0,12}$"
     # question words alone: 「なぜですか」「いつまで？」
@@ -146,6 +166,21 @@ _ASKS_WITHOUT_TOPIC = re.compile(r"(?:ます|です|でしょう|ました|る�
 _TOPIC = re.compile(
     rf"[A-Za-z0-9「『]|[{KATAKANA}]{{2,}}|[{KANJI})）]\s?(?:[はがをもとやの]|について|における|において|に関)"
 )
+_FURTHER_OF_THAT = re.compile(  # 「その版数は」
+    f"(?:その|この)(?!他|ほか|場合|後|際|時|うち)[{KANJI}{KATAKANA}A-Za-z0-9]{{1,10}}(?:は|も)?"
+    f"(?:何|いつ|どこ|誰|いくら|いくつ|教えて)?[{HIRAGANA}]{{0,8}}"
+)
+_GREETING = re.compile(
+    r"(?:(?:どうも|本当に|いつも|大変)?(?:こんにち[はわ]|こんばん[はわ]|おはよう|はじめまして|初めまして|(?:よろしく|宜しく)(?:お願い(?:いた|致)?(?:し|申し上げ))?|お疲れ様|おつかれさま|お世話に"
+    r"|ありがと[うー]?|有難う|有り難う|感謝(?:します|いたします)|助かりました|了解|承知|わかりました|分かりました|さようなら|すみません|ごめん)"
+    rf"[{HIRAGANA}、ー]{{0,14}}"
+    r"|(?:hi|hello|hey|good\s+(?:morning|afternoon|evening|day)|(?:many\s+)?thanks?(?:\s+(?:you|a\s+lot|so\s+much|very\s+much))*"
+    r"|thank\s+you(?:\s+(?:so|very)\s+much)?|(?:good)?bye|see\s+you|ok(?:ay)?|nice\s+to\s+meet\s+you)(?:\s+there)?)[\s!.。、~〜]*",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    "[はがも]?(?:全部で|合計で|合計|全体で)?(?:何[^\\W何]{1,3}?|いくつ|どれくらい|どのくらい)[^何いど]{0,10}$"
+)
 _THAT = re.compile("(?:その|それらの|この|あの)(?=[^\\s、。])")
 _DIGIT = re.compile(r"\d")
 _NUMBERED = re.compile(  # a code, a year or a month, or a bare number
@@ -190,7 +225,8 @@ def keywords(question: str) -> str:
 def refers_back(question: str) -> bool:
     """Whether a question needs those before it, see above."""
     text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip()
-    if _ELLIPTIC.match(text.rstrip(" ?.!。、")):
+    bare = text.rstrip(" ?.!。、")
+    if _ELLIPTIC.match(bare) or _OF_THE_SAME.match(bare):
         return True
     if (opening := _OPENING.match(text)) and _own_words(text) < (_LINKED_WORDS if opening["counts"] else _OWN_WORDS):
         return True
@@ -200,6 +236,30 @@ def refers_back(question: str) -> bool:
         return True
     rest, determined_count = _DETERMINED.subn(" ", text)
     return determined_count > 0 and _own_words(rest) < _OWN_WORDS
+
+
+def asks_of_the_same(question: str) -> bool:
+    """Whether a question that refers back asks a further thing of what was spoken of, and names nothing else."""
+    text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip().rstrip(" ?.!。、")
+    return bool(_OF_THE_SAME.match(text) or _FURTHER_OF_THAT.fullmatch(text))
+
+
+def is_greeting(text: str) -> bool:
+    """Whether a text greets or thanks, and asks nothing."""
+    return _GREETING.fullmatch(unicodedata.normalize("NFKC", text[:_LONGEST]).strip()) is not None
+
+
+def whole_question(question: str, history: Sequence[Turn]) -> str:
+    """The question that one asks which only wants all of what the one before asked for, as 「全部挙げて」 does after
+    「画面はいくつありますか」; empty for others.
+    """
+    text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip().rstrip(" ?.!。、")
+    match = _WHOLE_REQUEST.fullmatch(text)
+    if match is None or not history or refers_back(history[-1].question):
+        return ""
+    things = _COUNTED.sub("", unicodedata.normalize("NFKC", history[-1].question[:_LONGEST]).strip())
+    things = things if things != history[-1].question else keywords(things)
+    return f"{things}をすべて{match['request'] or '教えて'}"
 
 
 def with_history(question: str, history: Sequence[Turn]) -> str:

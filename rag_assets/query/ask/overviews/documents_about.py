@@ -16,6 +16,7 @@ from typing import Any
 
 from rag_assets.query.ask.answers import AnswerParts
 from rag_assets.query.ask.facts import STATEMENT_CHARS, FactWriter, PassagesOf, plain_name
+from rag_assets.query.ask.overviews.inventory import KINDS_NAMED
 from rag_assets.query.results import Hit
 from rag_assets.text.folding import content_words, fold_name, shares_held
 from rag_assets.text.language import cut
@@ -36,6 +37,10 @@ _ABOUT = re.compile(
     "|(?:[がはをもに]|について)?(?:書い|載っ|書かれ|(?:記載|記述|説明|言及)(?:し|され)|定め(?:られ)?|まとめ(?:られ)?|触れ|述べ|扱っ|扱われ)"
     "(?:てい?(?:る|ます)|てあ(?:る|ります)|た)(?:の[はが]?)?|[のが]?(?:記載|記述|説明|言及)[のが]?あ(?:る|ります)"
     "|[がは]?(?:あ(?:る|ります)|分か(?:る|ります)|わか(?:る|ります))か?$"
+)
+_OF_KIND = re.compile(  # 「給与に関する規程はどれ」
+    rf"^(?P<topic>[^、]{{1,20}}?)(?:に(?:関する|関した|ついての?|関係する)|が?(?:書か|載っ|記載さ)れ?てい?る)(?P<kind>{KINDS_NAMED})"
+    r"(?:は|って|を)(?:どれ|どこ|何|ありますか|あるか|教え|挙げ|見せ|探し)[^、]{0,12}$"
 )
 _NAMED = re.compile(rf"^(?P<topic>[^はがをでとに、]{{1,15}})の{_FILES}(?:は|って|を|が)?(?:どれ|どこ|教え|あ)")
 _AROUND = re.compile(r"^[\s、]+|(?:[はがをもにの、\s]|って|です|でしょう|か)+$")
@@ -59,7 +64,9 @@ def topic_of(question: str) -> str | None:
     text = unicodedata.normalize("NFKC", question).strip().rstrip("。?!")
     if len(text) > _QUESTION_CHARS or _OTHERWISE.search(text):
         return None
-    if match := (_ENGLISH.search(text) or _NAMED.search(text)):
+    if match := _OF_KIND.search(text):
+        topic = match["topic"]
+    elif match := (_ENGLISH.search(text) or _NAMED.search(text)):
         topic = next(filter(None, match.groups()))
     elif _WHICH.search(text) and _ABOUT.search(left := _WHICH.sub("", text)):
         topic = _AROUND.sub("", _ABOUT.sub("", left))
@@ -67,6 +74,12 @@ def topic_of(question: str) -> str | None:
         return None
     topic = _RELATED.sub("", topic)
     return topic if content_words(topic) else None
+
+
+def kind_of(question: str) -> str:
+    """What kind of documents is asked for by a topic, as 規程, which their names tell; empty for any."""
+    match = _OF_KIND.search(unicodedata.normalize("NFKC", question).strip().rstrip("。?!"))
+    return match["kind"] if match else ""
 
 
 def documents_about(

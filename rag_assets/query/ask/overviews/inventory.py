@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum, auto
 from itertools import takewhile
 from pathlib import PurePath
@@ -69,12 +69,17 @@ _KINDS = {
 """What kinds of documents are called, beside 設計書 and other papers; what their names hold is one of it."""
 
 
+KINDS_NAMED = "|".join((*_KINDS.values(), *_KINDS, _PAPER))
+"""What a question calls a kind of documents."""
+
+
 class _Kind(StrEnum):
     NEWEST = auto()
     OLDEST = auto()
     LIST = auto()
     COUNT = auto()
     FAILURES = auto()
+    CHANGED = auto()
 
 
 _MOST = "一番|いちばん|最も|もっとも"
@@ -82,6 +87,9 @@ _DONE = "(?:更新|変更|追加|作成|登録|保存|改訂|修正|保管|格�
 _IS_DONE = "(?:され(?:て|た)|して|した|が?あった|済み|$)"
 _CHANGED_EN = "(?:changed|updated|added|modified)"
 _ANY_FOLDER = "どんな|どのような|どういう|どういった|何という|いくつの|何個の"
+_WHICH_KIND = (
+    f"(?:どんな|どのような|どういう|どういった|どの|何の)(?=(?:{KINDS_NAMED})[がはを]?(?:あ[るりっ]|入っ|揃っ|置い))"
+)
 _INTENTS: Mapping[_Kind, str] = {
     _Kind.NEWEST: (
         f"最新(?!の?(?:版|バージョン))|(?:{_MOST})(?:日付[がの])?新し|新しい順|直近|最終(?:更新|変更)(?!日)"
@@ -91,7 +99,7 @@ _INTENTS: Mapping[_Kind, str] = {
     _Kind.OLDEST: rf"最古|(?:{_MOST})(?:日付[がの])?古|古い順|長いこと|手つかず|\b(?:oldest|least recently)\b",
     _Kind.LIST: (
         r"一覧表?|リスト(?:アップ|化)?|目録|列挙|挙げ|並べ|ならべ|名前|ファイル名|どれとどれ|一通り|ひと通り|ひととおり"
-        r"|\b(?:list|enumerate|names? of|name (?:all|the))\b|^(?:please )?show\b|^which\b"
+        rf"|\b(?:list|enumerate|names? of|name (?:all|the))\b|^(?:please )?show\b|^which\b|{_WHICH_KIND}"
     ),
     _Kind.COUNT: (
         "何(?:件|個|点|本|つ|冊|通|ファイル|文書|資料|フォルダー?)|なん(?:こ|けん|個|件|ファイル)|なんぼ|いくつ|どんだけ"
@@ -144,6 +152,18 @@ _BESIDE_EN = (
     "|that's|there's|i'd|who|how|many|much|one|ones|altogether|overall|currently|now|today|right|so|far|also|recently|r"
     "|(?<=by )(?:extension|format)|(?<=per )(?:extension|format)"
 )
+_PERIOD = re.compile(
+    r"(?P<today>今日|本日|きょう|\btoday\b)|(?P<yesterday>昨日|きのう|\byesterday\b)"
+    r"|(?P<this_week>今週|\bthis week\b)|(?P<last_week>先週|\blast week\b)"
+    r"|(?P<this_month>今月|\bthis month\b)|(?P<last_month>先月|\blast month\b)"
+    r"|(?:過去|直近|ここ|この)?(?P<days>\d{1,3})日(?:以内|間)"
+    r"|\b(?:in|within) the (?:last|past) (?P<days_en>\d{1,3}) days\b",
+    re.IGNORECASE,
+)
+_CHANGED = re.compile(
+    r"(?:更新|変更|改訂|編集|修正|保存)(?:が?あった|され|した|して|の)|\b(?:changed|updated|modified|edited)\b",
+    re.IGNORECASE,
+)
 _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     "|".join(
         (
@@ -178,6 +198,9 @@ _TEXTS = {
     "folder": {"ja": "{name}（{count} 件）", "en": "{name} ({count})"},
     "pages": {"ja": "{count} ページ", "en": "{pages}"},
     "changed": {"ja": "更新 {date}", "en": "changed {date}"},
+    "day": {"ja": "{start} UTC", "en": "{start} UTC"},
+    "period": {"ja": "{start}〜{end} UTC", "en": "{start} to {end} UTC"},
+    "changed_in": {"ja": "{period} に更新された{noun}", "en": "{noun} changed {period}"},
     "named": {"ja": "名前の日付 {date}", "en": "dated {date} in its name"},
     "not_read": {"ja": "読み取れませんでした", "en": "not readable"},
     "unread_files": {"ja": "読み取れなかった{noun}", "en": "{noun} that could not be read"},
@@ -220,6 +243,8 @@ class InventoryAsked:
         failures = FailuresAsked.of(_FILE_NAME.sub(" ", text), names_file=names_file)
         if failures is not None and (names_file or failures.of_things or _OF_FILES.search(text)):
             return cls(_Kind.FAILURES, text)
+        if _PERIOD.search(text) and _CHANGED.search(text) and _OF_FILES.search(text):
+            return cls(_Kind.CHANGED, text)
         of_folders = _OF_FOLDERS.search(text) is not None
         kinds = [kind for kind, pattern in _INTENTS.items() if re.search(pattern, text, re.IGNORECASE)]
         date_kinds = _BY_DATE.intersection(kinds)
@@ -252,13 +277,10 @@ def _choice(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Cho
         folder: The folder.
         rows: The files below it.
     """
-    names = {row["document_id"]: _name(row, folder) for row in rows}
     kinds = [(words, f"{words}|{kind}") for kind, words in _KINDS.items()]
     kinds += [(re.escape(word), re.escape(word)) for word in re.findall(_PAPER, text, re.IGNORECASE)]
     of_kind = {
-        _wording(words, text, question): [
-            row for row in rows if re.search(pattern, names[row["document_id"]], re.IGNORECASE)
-        ]
+        _wording(words, text, question): [row for row in rows if re.search(pattern, _name(row, folder), re.IGNORECASE)]
         for words, pattern in kinds
         if re.search(words, text, re.IGNORECASE)
     }
@@ -278,6 +300,15 @@ def _choice(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Cho
         pairs = sorted((of_kind | of_format).items(), key=lambda pair: question.find(pair[0]))
         nouns = dict(pairs)
     return _Chosen(chosen_rows, nouns, is_of_kind=bool(of_kind))
+
+
+def of_kind(kind: str, rows: Sequence[_Row]) -> list[_Row]:
+    """The files whose names tell that they are of a kind, as a question calls it."""
+    patterns = [
+        f"{words}|{name}" for name, words in _KINDS.items() if re.fullmatch(f"{words}|{name}", kind, re.IGNORECASE)
+    ]
+    pattern = "|".join(patterns) or re.escape(kind)
+    return [row for row in rows if re.search(pattern, _name(row, ""), re.IGNORECASE)]
 
 
 def _wording(words: str, text: str, question: str) -> str:
@@ -328,25 +359,30 @@ def inventory(
     ]
     if asked.kind is _Kind.FAILURES:
         return _failures(asked.text, every, language, stored, passages_of)
-    named_part = documents_called(asked.text, every, _SAID_BESIDE)
+    is_changed = asked.kind is _Kind.CHANGED
+    text = _CHANGED.sub(" ", _PERIOD.sub(" ", asked.text)) if is_changed else asked.text
+    named_part = documents_called(text, every, _SAID_BESIDE)
     if named_part is None:
         return None
     folder, below, rest = named_part
     if folder and not re.search(_FOLDER, asked.text, re.IGNORECASE) and _is_kind(folder):
-        folder, below, rest = "", every, asked.text  # documents of that kind are meant, wherever they are
-    if _OTHERWISE.search(rest):
+        folder, below, rest = "", every, text  # documents of that kind are meant, wherever they are
+    plain, which_count = re.subn(_WHICH_KIND, " ", rest)
+    if _OTHERWISE.search(plain) or (which_count and not folder):
         return None
-    asked = replace(InventoryAsked.of(rest) or asked, text=asked.text)  # as it is without the name of the folder
+    asked = (
+        asked if is_changed else replace(InventoryAsked.of(rest) or asked, text=asked.text)
+    )  # as it is without the name of the folder
     if folder and not below:
         return _no_folder(folder, every, language, stored, passages_of)
     choice = _choice(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
     rows = choice.rows
+    if is_changed:
+        return _changed(asked.text, plain_name(folder), choice, language, passages_of)
     if not rows and (choice.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
         return None
     heads, items = _heads_and_items(asked, plain_name(folder), choice, len(below), language)
-    if asked.kind in _BY_DATE and not items:
-        return None
-    if not _examples(below):
+    if (asked.kind in _BY_DATE and not items) or not _examples(below):
         return None
     examples = _examples(rows)
     cited_documents = {document for _, document in items[:_LISTED] if document}
@@ -357,6 +393,51 @@ def inventory(
             writer.state(head)
     _tell_items(writer, items, language, examples)
     return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+
+
+def _changed(text: str, folder: str, choice: _Chosen, language: str, passages_of: PassagesOf) -> AnswerParts:
+    """The files last changed in the period that a question names, by UTC; nothing where none has a time."""
+    dated = [row for row in choice.rows if row["modified_at"]]
+    if not dated:
+        return AnswerParts()
+    match = _PERIOD.search(text)
+    assert match is not None
+    start, end = _period(match, datetime.now(UTC))
+    rows = [row for row in dated if start <= row["modified_at"] < end]
+    noun, scope = " ".join(choice.nouns) or _text("files", language), f"{folder}: " if folder else ""
+    first, last = (f"{day:%Y-%m-%d}" for day in (start, end - timedelta(days=1)))
+    period = _text("period" if first != last else "day", language).format(start=first, end=last)
+    noun = _text("changed_in", language).format(noun=noun, period=period)
+    template = _text("count" if rows else "none", language)
+    head = template.format(scope=scope, noun=noun, count=len(rows) or len(choice.rows))
+    head += _text("of_all", language).format(count=len(choice.rows)) if rows else ""
+    examples = _examples(rows or choice.rows)
+    items = [
+        (_file(row, language, _text("changed", language).format(date=f"{row['modified_at']:%Y-%m-%d %H:%M} UTC")), row)
+        for row in sorted(rows, key=lambda row: row["modified_at"], reverse=True)
+    ]
+    documents = [row["document_id"] for _, row in items[:_LISTED]]
+    writer = FactWriter(passages_of({*documents, *examples}, ()), _CHARS)
+    if not writer.tell(head, examples):
+        writer.state(head)
+    _tell_items(writer, [(told, row["document_id"]) for told, row in items], language, examples)
+    return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
+
+
+def _period(match: re.Match[str], now: datetime) -> tuple[datetime, datetime]:
+    """The beginning of the first day of a period, and the end of its last one."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    tomorrow, week, month = today + timedelta(days=1), today - timedelta(days=today.weekday()), today.replace(day=1)
+    if days := match["days"] or match["days_en"]:
+        return today - timedelta(days=int(days) - 1), tomorrow
+    return {
+        "today": (today, tomorrow),
+        "yesterday": (today - timedelta(days=1), today),
+        "this_week": (week, tomorrow),
+        "last_week": (week - timedelta(days=7), week),
+        "this_month": (month, tomorrow),
+        "last_month": ((month - timedelta(days=1)).replace(day=1), month),
+    }[str(match.lastgroup)]
 
 
 def _examples(rows: Sequence[_Row]) -> list[str]:

@@ -63,6 +63,14 @@ _ADVERBS = re.compile(
     r"|in\s+(?:a\s+few|one|two|three|\d+)\s+(?:words?|sentences?|lines?|bullets?|points?|paragraphs?))\b",
     re.IGNORECASE,
 )
+_NUMBERS_EN = ("one", "two", "three", "four", "five")
+_SIZE = re.compile(
+    r"([0-9]{1,2})(?:行|文(?!字)|点|つ)(?:以内|程度|くらい|ぐらい)?[でに]"
+    rf"|,?\s*\bin\s+([0-9]{{1,2}}|{'|'.join(_NUMBERS_EN)})\s+(?:sentences?|lines?|bullets?(?:\s+points?)?|points?)\b",
+    re.IGNORECASE,
+)
+_MOST_LINES = 10  # of an overview, that are counted
+_NAMED_ALONE = re.compile("を[、。]?$")
 _BEGINNING = re.compile(
     r"^(?:すみません|ねえ|ところで|それと|あと|では|じゃあ|(?:hi|hello|hey|so|ok|okay|and|also)\b)[、,。!\s]*"
     r"|^(?:can|could|would|will)\s+you\s+|^(?:i\s+(?:want|need)|i(?:'d|\s+would)\s+like)\s+(?:you\s+)?(?:to\s+)?",
@@ -120,6 +128,22 @@ _AS_FILES_ARE = re.compile(rf"\S[_＿]\S|\S\.(?:{EXTENSIONS})$|[A-Za-z]\S*-\S*\d
 
 _HAS_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+")
+
+
+def without_size(question: str) -> tuple[str, int]:
+    """A question without how many lines or points its answer is to have, and how many; 0 where it does not say.
+
+    One that then only names what is to be summed up, as 「会議の資料を3行で」, asks to have it summed up.
+    """
+    text = unicodedata.normalize("NFKC", question)
+    if len(question) > _READ_CHARS or (match := _SIZE.search(text)) is None:
+        return question, 0
+    digits = next(filter(None, match.groups()))
+    count = int(digits) if digits.isdecimal() else _NUMBERS_EN.index(digits.lower()) + 1
+    rest = one_line(f"{text[: match.start()]}{_gap(match)}{text[match.end() :]}").strip()
+    if not 0 < count <= _MOST_LINES:
+        return question, 0
+    return (f"{rest}まとめて" if _NAMED_ALONE.search(rest) else rest), count
 
 
 @dataclass(frozen=True)

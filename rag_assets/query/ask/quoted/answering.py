@@ -21,6 +21,7 @@ from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
+from rag_assets.query.ask.quoted.spoken_of import SpokenOf
 from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
@@ -28,7 +29,7 @@ from rag_assets.query.ask.tables.table_rows import are_sample
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.results import Hit
 from rag_assets.query.search.composite import Ask, parts_of
-from rag_assets.query.search.rewriting_rules import referred
+from rag_assets.query.search.rewriting_rules import asks_of_the_same, referred, with_history
 
 _CELL = " | "
 _PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the question names
@@ -36,24 +37,50 @@ _PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the quest
 _log = logging.getLogger(__name__)
 
 
-def quotes_answer(found: Found, scorer: AnswerScorer | None, context_tokens: int) -> AnswerParts:
+def quotes_answer(
+    found: Found, scorer: AnswerScorer | None, context_tokens: int, spoken_of: SpokenOf | None = None
+) -> AnswerParts:
     """What the passages state that answers the question, part by part where it asks for several things.
 
-    Where they lead to a table that answers as a whole, that is told instead.
+    Where they lead to a table that answers as a whole, that is told instead. Where the question goes on to ask of what
+    one document said, this document answers, if it does; if not, no other one does where nothing else is named.
 
     Args:
         found: The question, with what was found.
         scorer: Tells how surely statements answer; None goes by words alone.
         context_tokens: Of the passages that are read, at most.
+        spoken_of: What the question before was answered by.
     """
     parts = [(part, found.find(part.searched)) for part in parts_of(found.question)]
+    if spoken_of is None or parts:
+        return _quoted(found, found.hits, parts, scorer, context_tokens)
+    query = with_history(found.question, found.parameters.history)
+    hits = found.find_in(query, spoken_of.document_id)
+    of_same = _quoted(found, hits, (), scorer, context_tokens, spoken_of)
+    if spoken_of.goes_on_in(found.question, of_same):
+        return of_same
+    of_all = _quoted(found, found.hits, (), scorer, context_tokens)
+    if of_all.near or not asks_of_the_same(found.question):
+        return of_all
+    is_of_same = of_all.sources[0].document_id == spoken_of.document_id
+    return of_all if is_of_same and spoken_of.goes_on_in(found.question, of_all) else replace(of_same, near=True)
+
+
+def _quoted(
+    found: Found,
+    best_hits: Sequence[Hit],
+    parts: Sequence[tuple[Ask, Sequence[Hit]]],
+    scorer: AnswerScorer | None,
+    context_tokens: int,
+    spoken_of: SpokenOf | None = None,
+) -> AnswerParts:
     began = time.perf_counter()
     history = found.parameters.history
     context = " ".join(referred(found.question, history))
     earlier = history[-1].question if context else ""
     asked = f"{context}、{found.question}".lstrip("、")  # as tables are asked; blanks are folded
     asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
-    hits = _with_named_rows(found, _in_turn(found.hits, *(part_hits for _, part_hits in parts)))
+    hits = _with_named_rows(found, _in_turn(best_hits, *(part_hits for _, part_hits in parts)))
     sources = pack(hits, context_tokens, by_page=False)
     asks = asks or [Ask(found.question, context, earlier=earlier)]
     blocks_of = found.blocks(sources)
@@ -66,11 +93,11 @@ def quotes_answer(found: Found, scorer: AnswerScorer | None, context_tokens: int
         return further[source.page_id]
 
     try:
-        sentences, answers, row = extracts(asks, sources, scorer, blocks_of, beside)
+        sentences, answers, row = extracts(asks, sources, scorer, blocks_of, beside, spoken_of)
     except ModelError as error:
         _warn_once(str(error))
         found.trace.add("quote", began, 0, texts=(f"failed: {error}",))
-        sentences, answers, row = extracts(asks, sources, blocks_of=blocks_of, beside=beside)
+        sentences, answers, row = extracts(asks, sources, None, blocks_of, beside, spoken_of)
     cited = {citation.number for sentence in sentences for citation in sentence.citations}
     sources += tuple(source for others in further.values() for source in others if source.number in cited)
     found.trace.add("quote", began, len(sentences))

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.page_sections import (
     OF_TABLE,
@@ -36,6 +37,13 @@ from rag_assets.query.ask.quoted.page_sections import (
     cells_of,
     header_rows,
     standing_together,
+)
+from rag_assets.query.ask.quoted.spoken_of import (
+    SpokenOf,
+    asks_for_next,
+    columns_of,
+    holds_own_words,
+    shares_columns,
 )
 from rag_assets.query.ask.quoted.statements import (
     ITEM,
@@ -62,7 +70,7 @@ from rag_assets.query.ask.quoted.wanted import (
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
-from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.query.search.rewriting_rules import asks_of_the_same, keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, shares_held, years_otherwise
 from rag_assets.text.language import cut, is_asked_in_japanese, is_ideographic, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
@@ -149,6 +157,16 @@ _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
+_WHICH_OF_ALL = re.compile(
+    r"どの(?!よう|くらい|程度)|どれ|何版|\b(?:which|what (?:version|file|document))\b", re.IGNORECASE
+)
+_WHEN = re.compile(r"いつ|\bwhen\b", re.IGNORECASE)
+_MEASURED = re.compile(  # a figure with its unit
+    r"(\d+(?:[.,]\d+)*)\s?(営業日|か月|ヶ月|カ月|ヵ月|箇月|週間|時間|[年月日週時分秒回円%割人件歳]|(?:years?|months?|weeks?|days?|hours?|minutes?|times|yen|dollars|percent)\b)"
+)
+_CONFLICTING = 0.5  # of the best score, from which another document's other figures are said, too
+_CONFLICTING_LOG_ODDS = 1.0  # below those of the best, as far as these are sure
+_CONFLICTING_ALIKE = 0.3  # Jaccard coefficient of the terms of such statements
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
 _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
@@ -202,6 +220,7 @@ def extracts(
     scorer: AnswerScorer | None = None,
     blocks_of: PageBlocks = lambda *_: (),
     beside: Callable[[Source], Sequence[Source]] = lambda _: (),
+    spoken_of: SpokenOf | None = None,
 ) -> Extracts:
     """What the sources state that answers a question.
 
@@ -211,15 +230,21 @@ def extracts(
         scorer: Tells how surely statements answer; None goes by words alone.
         blocks_of: What the pages of the passages consist of; nothing where that is not known.
         beside: Further passages of the page of one, which may hold the rest of a list.
+        spoken_of: What the question goes on to ask of: its row answers where a column of it is asked for.
     """
     names = _own_names(sources)
     candidates = [
         candidate
-        for source in sources
+        for source in _without_copies(sources, " ".join(ask.text for ask in asks))
         for candidate in _candidates(
             source, names[source.document_id], blocks_of(source.document_id, source.page_number)
         )
     ]
+    if spoken_of is not None and len(asks) == 1:
+        wanted_row, candidates = _of_table_spoken_of(asks[0], candidates, spoken_of, beside)
+        if wanted_row is not None:
+            said = _sentence(wanted_row, _weighted_question(asks[0], candidates), names_document=False)
+            return Extracts((said,), answers=True, row=tuple(value for _, value in wanted_row.statement.cells))
     choices: dict[tuple[str, str], tuple[_Candidate, WeightedQuestion]] = {}
     stored_answers: list[Sentence] = []
     sureness = []
@@ -232,6 +257,9 @@ def extracts(
         }
         ranking = _ranking(question, called, AskedSections(question.text, page_names, blocks_of), scorer)
         ranking = _holding_identifiers_first(question, ranking, candidates)
+        if spoken_of is not None and asks_of_the_same(ask.text):
+            # what was said to the question before shares most with it
+            ranking.sort(key=lambda pair: not _holds_own_words(ask.text, pair[1]))
         answers = _stored_answers(frozenset(question.weights), sources)
         sureness.append(
             1.0 if answers else _sureness(question, ranking, candidates, is_part=len(asks) > 1) if ranking else 0.0
@@ -255,7 +283,10 @@ def extracts(
             )
     documents = {document for document, _ in choices}
     picks = [candidate for candidate, _ in choices.values()]
-    likes = any(_is_sibling(question, picks[0], [candidate]) for candidate, question in list(choices.values())[1:])
+    likes = any(
+        _is_sibling(question, picks[0], [candidate]) or _contradicts(question, candidate, picks[:1])
+        for candidate, question in list(choices.values())[1:]
+    )
     names_documents = len(documents) > 1 and (len(asks) > 1 or likes)
     sentences = [
         _sentence(candidate, question, names_document=names_documents) for candidate, question in choices.values()
@@ -301,6 +332,44 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
     return named_candidates or candidates
 
 
+def _of_table_spoken_of(
+    ask: Ask,
+    candidates: Sequence[_Candidate],
+    spoken_of: SpokenOf,
+    beside: Callable[[Source], Sequence[Source]],
+) -> tuple[_Candidate | None, list[_Candidate]]:
+    """The row that a question goes on to ask for: the one spoken of, of which it asks for another column, or the one
+    after it; and the candidates without rows of the table that it does not mean.
+    """
+    spoken = next((candidate for candidate in candidates if spoken_of.is_its_row(candidate.statement)), None)
+    if spoken is None:
+        return None, list(candidates)
+    columns = columns_of(spoken.statement)
+    if asks_for_next(ask.text):
+        of_page = [candidate for candidate in candidates if candidate.source.page_id == spoken.source.page_id]
+        of_page += [candidate for source in beside(spoken.source) for candidate in _candidates(source)]
+        ordered = sorted(of_page, key=lambda candidate: position(candidate.source.chunk_id))
+        rows = {
+            candidate.statement.text: candidate for candidate in ordered if shares_columns(columns, candidate.statement)
+        }
+        texts = [*rows]
+        if spoken.statement.text in texts[:-1]:
+            return rows[texts[texts.index(spoken.statement.text) + 1]], list(candidates)
+    if spoken_of.has_asked_column(ask.text, spoken.statement):
+        return spoken, list(candidates)
+    return None, [
+        candidate
+        for candidate in candidates
+        if candidate.source.page_id != spoken.source.page_id
+        or not spoken_of.is_row_unnamed(ask.text, columns, candidate.statement)
+    ]
+
+
+def _holds_own_words(question: str, candidate: _Candidate) -> bool:
+    statement = candidate.statement
+    return holds_own_words(question, f"{statement.context} {statement.group} {statement.text}")
+
+
 def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
     """By document, the terms of what it calls itself or its system: in its title block, or in its first line."""
     texts: dict[str, str] = {}
@@ -312,6 +381,32 @@ def _own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:
             [texts.get(source.document_id, ""), *names, *([first] if is_title else [])]
         )
     return {document: terms_of(text) for document, text in texts.items()}
+
+
+def _without_copies(sources: Sequence[Source], question: str) -> list[Source]:
+    """Sources without those whose text another document has, too, of which the original is kept by its name, or else
+    the first; all where a question asks which documents say it.
+    """
+    if _WHICH_OF_ALL.search(question):
+        return list(sources)
+    kept: dict[str, Source] = {}
+    for source in sources:
+        text = squeezed(source.whole_text)
+        first = kept.setdefault(text, source)
+        if first.document_id != source.document_id and _is_copy_of(first.document_id, source.document_id):
+            kept[text] = replace(source, rank=first.rank)
+    documents = {text: source.document_id for text, source in kept.items()}
+    return [
+        kept[text] if source.chunk_id == kept[text].chunk_id else source
+        for source in sources
+        if documents[text := squeezed(source.whole_text)] == source.document_id
+    ]
+
+
+def _is_copy_of(document: str, other: str) -> bool:
+    """Whether a document is called as another one, with something behind it, as a copy or an old version is."""
+    name, other_name = (PurePath(path).stem for path in (document, other))
+    return name != other_name and name.startswith(other_name)
 
 
 def _candidates(
@@ -442,15 +537,17 @@ def _best_candidates(
 ) -> list[_Candidate]:
     """The best candidate, and others nearly as good, as far as there is room and they say something new.
 
-    What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
+    What another document says in nearly the same words is new where it differs in a figure, or where is asked which;
+    other figures of another document that surely answers are said even if they come less near.
     """
     best: list[_Candidate] = []
     room = (_MANY_CHARS if question.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
     left = _MOST_ANSWER_CHARS
     for score, candidate in ranking:
-        if score < _NEARLY * ranking[0][0]:
-            break
-        is_sibling = score >= _SIBLING * ranking[0][0] and _is_sibling(question, candidate, best)
+        is_contrary = score >= _CONFLICTING * ranking[0][0] and _contradicts(question, candidate, best)
+        if score < _NEARLY * ranking[0][0] and not is_contrary:
+            continue
+        is_sibling = is_contrary or (score >= _SIBLING * ranking[0][0] and _is_sibling(question, candidate, best))
         length = len(_text(candidate.statement, question))
         new = is_sibling or not any(_repeats(candidate, better, several=question.wanted.several) for better in best)
         is_tied = score >= _TIED * ranking[0][0]
@@ -604,12 +701,47 @@ def _lines_of(source: Source) -> list[str]:
 
 def _is_sibling(question: WeightedQuestion, candidate: _Candidate, best: Sequence[_Candidate]) -> bool:
     """Whether another document says nearly what is said already, and the difference may be what is asked."""
-    alike = [better for better in best if len(better.own & candidate.own) >= _ALIKE * len(better.own | candidate.own)]
+    alike = [better for better in best if _alike(better, candidate) >= _ALIKE]
     if not alike or any(better.source.document_id == candidate.source.document_id for better in best):
         return False
-    figures = {item.statement.text: NUMBERED.findall(item.statement.text) for item in (*alike, candidate)}
-    differs = any(figures[better.statement.text] != figures[candidate.statement.text] for better in alike)
-    return differs or bool(_WHICH_ASKED.search(question.text))
+    figures = {item.statement.text: {*NUMBERED.findall(item.statement.text)} for item in (*alike, candidate)}
+    own = figures[candidate.statement.text]
+    if any(not (own <= figures[better.statement.text] or figures[better.statement.text] <= own) for better in alike):
+        return True
+    is_said = any(squeezed(candidate.statement.text) in squeezed(better.statement.text) for better in best)
+    return bool((_WHICH_OF_ALL if is_said else _WHICH_ASKED).search(question.text))
+
+
+def _alike(first: _Candidate, second: _Candidate) -> float:
+    """Jaccard coefficient of the terms of two statements."""
+    return len(first.own & second.own) / (len(first.own | second.own) or 1)
+
+
+def _contradicts(question: WeightedQuestion, candidate: _Candidate, best: Sequence[_Candidate]) -> bool:
+    """Whether another document surely answers, too, with other figures of a unit than the best statement."""
+    if not best or question.wanted.several or not (question.wanted.measured or _WHEN.search(question.text)):
+        return False
+    first, own = best[0], _measures(candidate.statement.text)
+    if candidate.log_odds < max(_READ_SURELY, first.log_odds - _CONFLICTING_LOG_ODDS) or any(
+        better.source.document_id == candidate.source.document_id
+        or not _other_figures(own, _measures(better.statement.text))
+        for better in best
+    ):
+        return False
+    return _alike(first, candidate) >= _CONFLICTING_ALIKE
+
+
+def _measures(text: str) -> dict[str, set[str]]:
+    """The figures of a text by their units."""
+    figures: dict[str, set[str]] = {}
+    for figure, unit in _MEASURED.findall(unicodedata.normalize("NFKC", text)):
+        figures.setdefault(unit, set()).add(figure.replace(",", ""))
+    return figures
+
+
+def _other_figures(first: Mapping[str, set[str]], second: Mapping[str, set[str]]) -> bool:
+    """Whether of a unit that both have, each has a figure that the other has not."""
+    return any(first[unit] - second[unit] and second[unit] - first[unit] for unit in first.keys() & second.keys())
 
 
 def _sureness(
