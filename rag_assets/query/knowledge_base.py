@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.modes import AUTO_MODE, GRAPH_GLOBAL_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, check_mode
+from rag_assets.contracts.modes import (
+    AUTO_MODE,
+    GRAPH_GLOBAL_MODE,
+    NEEDS_NO_VECTOR,
+    REWRITE_MODE,
+    check_mode,
+    retriever_of,
+)
 from rag_assets.contracts.ports import AnswerScorer, Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
@@ -378,8 +385,11 @@ class KnowledgeBase:
         own_parameters = parameters if resolves else replace(parameters, history=())
         request, candidates = self._retrieve(query, vector, own_parameters, modes, trace)
 
+        # what is asked further is made of the query, which is resolved: nothing is rewritten once more
+        further_mode = ",".join(map(retriever_of, parameters.retriever.split(",")))
+
         def find(text: str, within: Filters = parameters.filters) -> tuple[Hit, ...]:
-            limited = replace(own_parameters, filters=within)
+            limited = replace(parameters, mode=further_mode, filters=within, history=())
             _, passages = self._retrieve(text, self._embed(text, limited.mode, trace), limited, modes, trace)
             return self._hits(passages[: parameters.k], trace)
 

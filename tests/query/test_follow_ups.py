@@ -63,7 +63,6 @@ def base(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Knowl
         (("プロジェクターの保管場所は", "状態は？"), "備品台帳.csv", "修理中"),
         (("プロジェクターの保管場所は", "ホワイトボードは？"), "備品台帳.csv", "倉庫"),
         (("プロジェクターの保管場所は", "購入日も", "状態も教えて"), "備品台帳.csv", "修理中"),
-        (("プロジェクターの保管場所は", "その次の備品は？"), "備品台帳.csv", "ホワイトボード"),
     ],
 )
 def test_the_document_spoken_of_answers(

@@ -7,6 +7,7 @@ passages ──► nothing found ───────────────�
     ├──► no language model, or it failed
     │        ├──► asks which documents tell of it ───► their names            overviews: documents_about
     │        ├──► asks about documents as a whole ───► overview               overviews: overview
+    │        ├──► asks for the row beside one ───────► that row               tables: neighbours
     │        ├──► asks for rows of a whole table ────► rows, their number     tables: table_rows, row_sentences
     │        ├──► asks for the next of a row ────────► the row beside it      tables: neighbours
     │        ├──► names a table, and its fields ─────► fields                 tables: table_fields
@@ -40,7 +41,7 @@ from rag_assets.query.ask.quoted.answering import quotes_answer
 from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf
 from rag_assets.query.ask.quotes import Meaning
-from rag_assets.query.ask.tables.answering import rows_answer
+from rag_assets.query.ask.tables.answering import neighbour_answer, rows_answer
 from rag_assets.query.ask.written.checking import marked, rendered
 from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.ask.written.writing import Writer, Writing
@@ -114,6 +115,7 @@ class Asking:
         return (
             documents_answer(found)
             or overview_answer(found)
+            or neighbour_answer(found)
             or rows_answer(found)
             or quotes_answer(found, self.scorer, self.reader.context_tokens, self._spoken_of(found))
         )

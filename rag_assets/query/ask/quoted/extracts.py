@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.ask.evidence import position
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.page_sections import (
     OF_TABLE,
@@ -40,10 +39,8 @@ from rag_assets.query.ask.quoted.page_sections import (
 )
 from rag_assets.query.ask.quoted.spoken_of import (
     SpokenOf,
-    asks_for_next,
     columns_of,
     holds_own_words,
-    shares_columns,
 )
 from rag_assets.query.ask.quoted.statements import (
     ITEM,
@@ -241,7 +238,7 @@ def extracts(
         )
     ]
     if spoken_of is not None and len(asks) == 1:
-        wanted_row, candidates = _of_table_spoken_of(asks[0], candidates, spoken_of, beside)
+        wanted_row, candidates = _of_table_spoken_of(asks[0], candidates, spoken_of)
         if wanted_row is not None:
             said = _sentence(wanted_row, _weighted_question(asks[0], candidates), names_document=False)
             return Extracts((said,), answers=True, row=tuple(value for _, value in wanted_row.statement.cells))
@@ -333,28 +330,15 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
 
 
 def _of_table_spoken_of(
-    ask: Ask,
-    candidates: Sequence[_Candidate],
-    spoken_of: SpokenOf,
-    beside: Callable[[Source], Sequence[Source]],
+    ask: Ask, candidates: Sequence[_Candidate], spoken_of: SpokenOf
 ) -> tuple[_Candidate | None, list[_Candidate]]:
-    """The row that a question goes on to ask for: the one spoken of, of which it asks for another column, or the one
-    after it; and the candidates without rows of the table that it does not mean.
+    """The row spoken of, where a question goes on to ask for another column of it; and the candidates without rows of
+    the table that it does not mean.
     """
     spoken = next((candidate for candidate in candidates if spoken_of.is_its_row(candidate.statement)), None)
     if spoken is None:
         return None, list(candidates)
     columns = columns_of(spoken.statement)
-    if asks_for_next(ask.text):
-        of_page = [candidate for candidate in candidates if candidate.source.page_id == spoken.source.page_id]
-        of_page += [candidate for source in beside(spoken.source) for candidate in _candidates(source)]
-        ordered = sorted(of_page, key=lambda candidate: position(candidate.source.chunk_id))
-        rows = {
-            candidate.statement.text: candidate for candidate in ordered if shares_columns(columns, candidate.statement)
-        }
-        texts = [*rows]
-        if spoken.statement.text in texts[:-1]:
-            return rows[texts[texts.index(spoken.statement.text) + 1]], list(candidates)
     if spoken_of.has_asked_column(ask.text, spoken.statement):
         return spoken, list(candidates)
     return None, [

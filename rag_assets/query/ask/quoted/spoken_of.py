@@ -19,11 +19,6 @@ from rag_assets.text.scripts import KANJI, KATAKANA
 
 _WORD = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_-]{{2,}}")
 _ASKED = re.compile(rf"何[{KANJI}]{{0,2}}|いつ|どこ|誰|いく[つら]|どの|どれ")
-_NEXT = re.compile(
-    r"(?:その|それの)次(?:の[^\s。、の]{1,8})?(?:は|を|も|って)?(?:何|どれ|どこ|教えて|ですか|でしょうか|[?？。]|$)"
-    r"|(?:and\s+)?what\s+(?:is|comes)\s+(?:the\s+)?(?:next|after\s+(?:that|it))\b",
-    re.IGNORECASE,
-)
 _SHARED_COLUMNS = 0.6  # of the row with fewer cells, from which two are of one table
 _CELL = " | "
 _HELD = 0.6  # of the words of a question that its answer holds
@@ -106,11 +101,6 @@ def shares_columns(columns: Set[str], statement: Statement) -> bool:
         return False
     own = columns_of(statement)
     return len(columns & own) >= _SHARED_COLUMNS * min(len(columns), len(own)) > 0
-
-
-def asks_for_next(question: str) -> bool:
-    """Whether a question asks for what comes after what was spoken of, as 「その次の手順は？」 does."""
-    return bool(_NEXT.match(unicodedata.normalize("NFKC", question).strip()))
 
 
 def holds_own_words(question: str, text: str) -> bool:

@@ -45,22 +45,33 @@ class _Page(NamedTuple):
     name: str
 
 
+def neighbour_answer(found: Found) -> AnswerParts | None:
+    """The row beside one that a question names, or the first or last; None where it asks for none, or it is unclear."""
+    neighbour = None if parts_of(found.question) else NeighbourAsked.of(found.question)
+    if neighbour is None:
+        return None
+    began = time.perf_counter()
+    tables, _ = _tables(found, _of_tables(found))
+    selected = neighbour.select([table for _, table in tables], found.parameters.history)
+    if selected is None:
+        return None
+    page = tables[selected[0]][0]
+    return _from_rows(found, selected[1], page.document_id, page.number, began)
+
+
 def rows_answer(found: Found) -> AnswerParts | None:
     """Rows of a whole table that a question asks for, their number, or a sum; None where not one table has them."""
     question = found.question
-    neighbour, row_question = NeighbourAsked.of(question), RowsAsked.of(question)
-    if row_question is None or (found.goes_on and neighbour is None) or parts_of(question):
+    if found.goes_on or parts_of(question) or NeighbourAsked.of(question) is not None:
+        return None
+    row_question = RowsAsked.of(question)
+    if row_question is None:
         return None
     began = time.perf_counter()
-    of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
-    first_hits = {hit.document_id: hit for hit in reversed(of_tables)}  # of each the first
+    first_hits = _of_tables(found)
     if row_question.asks_for_whole:
         first_hits |= _files_called(found, row_question, first_hits)
     tables, unread = _tables(found, first_hits)
-    if neighbour is not None:
-        number, beside = neighbour.select([table for _, table in tables], found.parameters.history) or (0, None)
-        page = tables[number][0] if beside else None
-        return _from_rows(found, beside, page.document_id, page.number, began) if beside and page else None
     every = [table for _, table in tables]
     lists = [(page, listed) for page, table in tables if (listed := things_of_list(question, table, every)) is not None]
     if lists and all(sorted(listed.cells) == sorted(lists[0][1].cells) for _, listed in lists):
@@ -184,6 +195,12 @@ def fields_answer(
         return None
     (source, number, selection), *_ = selections
     return _from_rows(found, selection, source.document_id, number, began)
+
+
+def _of_tables(found: Found) -> dict[str, Hit]:
+    """By document, the first passage of a table, of the best passages."""
+    of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
+    return {hit.document_id: hit for hit in reversed(of_tables)}
 
 
 def _from_rows(
