@@ -25,7 +25,7 @@ from rag_assets.query.ask.quoted.spoken_of import SpokenOf
 from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
-from rag_assets.query.ask.tables.table_rows import are_sample
+from rag_assets.query.ask.tables.samples import are_sample
 from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.results import Hit
 from rag_assets.query.search.composite import Ask, parts_of

@@ -34,14 +34,12 @@ from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
 _KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
-_LEAST_SAMPLE = 2  # rows
 _LEAST_ACROSS = 3  # cells of a row in which one text stands
 QUESTION_CHARS = 500  # at most, of a question that is read word by word
 _LEAST_NAME = 3  # characters of a column's name or a cell in which no condition is looked for
-_CELL = " | "
 _NO_VALUE = "-"  # of empty cells
 
-_COUNT_ASKED = re.compile(
+COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
     r"|\bhow many\b"
 )
@@ -49,33 +47,17 @@ _OTHER_COUNT = re.compile(  # said as `何件`
     r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
 )
 _HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
-_OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
+OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
 _AROUND_VALUE = re.compile(
     r"(?<=[がはの])[「『](?=[^「」『』]+[」』](?:の|で|に|な|と))|(?<=[^「」『』])[」』](?=(?:の|で|に|な|と))"
 )
 _BEST_FIRST = re.compile(
     rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
 )
-_NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as 桁数
-    r"(?P<noun>項目|カラム|列|フィールド|画面|機能|テーブル|ファイル|行|レコード)の?数?(?<=数)(?:は|を教えて(?:ください)?|(?:は|が)?(?:何|いくつ)(?:ですか)?)?[?？。]?$"
-)
-_SUM_IS_ASKED = re.compile(rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|$|です|[?？])")
-_TOTAL_SAID = re.compile(
-    r"(?:合\s?計|総計|総額|小計|(?<![集統設会時])計|\btotal|\bsum)[^|。\n]{0,24}(?:\|[^|\n]{0,8})?[\d〇一二三四五六七八九十百千万]"
-    r"|(?:合\s?計|総計|総額|計|total)\s?\|",
-    re.IGNORECASE,
-)
-_PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
+PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
 _PERSON = re.compile(  # name of a column
     r"氏名|姓名|名前|[者員]名?$|^(?:(?:full|first|last|employee|user|member|person)\s)?name$"
 )
-_NUMBERED_FIGURE = re.compile(  # as of `2010年`
-    r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
-)
-_CIRCLED = re.compile("[①-⑳❶-❿]")  # which count lines
-_ANY_UNIT = rf"(?![年月日時分秒章節条項号版頁第])(?:[{HAN}{KATAKANA_AND_MARKS}つ]|か所)"
-_SAMPLED_SUM = re.compile("合計|総計|総額")
-_SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
 _SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
 _EXTREME_ASKED = re.compile(
@@ -124,7 +106,7 @@ _SUM_ROW = re.compile(  # beside those of `is_total`
     r"\W*(?:\S{1,8}?(?:合計|総計|小計)(?:金?額)?|\S{1,8}[部課係店社場年月]計)\W*(?:\(.{1,12}\))?"
 )
 _TAX_ROW = re.compile(r"\W*(?:内|うち)?消費税額?\W*(?:\(.{1,12}\))?|\W*(?:出精|特別)?お?値引き?額?\W*")
-_IN_BRACKETS = re.compile(r"\s*[(（\[［][^()（）\[\]［］]*[)）\]］]$")
+IN_BRACKETS = re.compile(r"\s*[(（\[［][^()（）\[\]［］]*[)）\]］]$")
 _FIGURE = re.compile(
     r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,6}(?:/[^\W\d]{1,4})?|%)"
 )
@@ -197,7 +179,7 @@ class TableOfPage:
         paths = column_names([Row(cells) for cells in rows[:count]]) if count else [""] * max(map(len, rows))
         rows = [(*cells, *[""] * (len(paths) - len(cells))) for cells in rows]
         columns = tuple(path.rpartition(" > ")[2] for path in paths)
-        short = [fold_name(_IN_BRACKETS.sub("", column)) for column in columns]
+        short = [fold_name(IN_BRACKETS.sub("", column)) for column in columns]
         keys = tuple(
             key if key and short.count(key) == 1 else fold_name(column)
             for key, column in zip(short, columns, strict=True)
@@ -326,8 +308,8 @@ class RowsAsked:
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
         folded_text = _HOW_MANY.sub("何個", folded_text)
-        folded_text = _OTHER_COUNT.sub("何件", _OWN_COUNT.sub(r"\1\2何件", folded_text))
-        text, of_people = _PEOPLE_ASKED.subn("何件です", folded_text)
+        folded_text = _OTHER_COUNT.sub("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
+        text, of_people = PEOPLE_ASKED.subn("何件です", folded_text)
         return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
 
     def names(self, name: str) -> bool:
@@ -337,7 +319,7 @@ class RowsAsked:
     @property
     def asks_for_whole(self) -> bool:
         """Whether it asks for a number of rows, a sum, or the most or least."""
-        return any(form.search(self.text) for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED))
+        return any(form.search(self.text) for form in (COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED))
 
     def calls(self, name: str) -> bool:
         """Whether the question names something as it is called, but for a number before the name, or without a word
@@ -407,7 +389,7 @@ class RowsAsked:
         self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named
     ) -> Selection | None:
         """Rows with what is asked of them; None where that cannot be told."""
-        count_match, sum_match = _COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
+        count_match, sum_match = COUNT_ASKED.search(self.text), _SUM_ASKED.search(self.text)
         extremes = list(_EXTREME_ASKED.finditer(self.text))
         if table.is_doubtful or (count_match and (sum_match or extremes)) or len(extremes) > 1:
             return None
@@ -436,7 +418,7 @@ class RowsAsked:
         """The values that the question names, as words of their own or behind the name of their column, and whether it
         can be told which column is meant, and no cell holds such a value among others.
         """
-        rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", _COUNT_ASKED.sub("\n", self.text)))
+        rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", COUNT_ASKED.sub("\n", self.text)))
         names = [*map(fold_name, table.names)]
         days = set(map(_day, _DAY.findall(self.text)))
         behind: dict[str, set[int]] = {}
@@ -512,7 +494,7 @@ class RowsAsked:
         days = {_day(value) for value in values if _DAY.fullmatch(value)}
         text = _DAY.sub(lambda match: "\n" if _day(match[0]) in days else match[0], self.text)
         text = self._without([*values, *(key for key in table.keys if _SUM_ASKED.search(key))], text)
-        for form in (_COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
+        for form in (COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
         text = self._without([*table.keys, *table.names], text)
         verbs = re.finditer(
@@ -879,71 +861,3 @@ def _selection(
     entries = tuple(tuple(row[place] for place in entry_places) for row in rows)
     needed_places = {measured_place} if measured_place is not None else set()
     return replace(Selection.of(table, rows, telling_places, text, needed_places), entries=entries)
-
-
-def _number_named(asked: str) -> str:
-    """Pattern of a number that a row has for what is counted: below the last name before `何`, where this is one of a
-    number, as 「社会増加数」 of 「社会増加数は何人」, or right behind what is told of it, as in 「停止525」.
-    """
-    names = re.findall(rf"[{HAN}{KATAKANA_AND_MARKS}]{{2,}}", asked)
-    if not names:
-        return "(?!)"
-    below = (
-        rf"{re.escape(names[-1])}[^|:\n]*: [\d.,]+(?=$|\n|{re.escape(_CELL)})"
-        if names[-1][-1] in "数口計量"
-        else "(?!)"
-    )
-    states = [name for name in dict.fromkeys(names[:-1]) if re.search(rf"{re.escape(name)}(?:に|し|され|中|済)", asked)]
-    behind = [rf"{re.escape(name)}\d[\d,]*(?=$|[\s/|、。(（])" for name in states]
-    return "|".join([below, *behind])
-
-
-def are_sample(question: str, said: Sequence[str]) -> bool:
-    """Whether the question is how many, for a sum, or the one with the most, and statements do not say it: they are a
-    few rows of a table, or have no number of that unit.
-
-    Args:
-        question: The question.
-        said: The statements, best first.
-    """
-    asked = _IN_BRACKETS.sub("", fold_name(unicodedata.normalize("NFKC", question)).rstrip("?？。"))
-    text = _OWN_COUNT.sub(r"\1\2何件", re.sub("(?<=全部で)いくつ(?=です|$)", "何個", asked))
-    plain = [unicodedata.normalize("NFKC", _CIRCLED.sub("・", sentence)) for sentence in said]
-    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
-    count_match = _COUNT_ASKED.search(text) or _PEOPLE_ASKED.search(text)
-    if count_match and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[count_match.end() :]):
-        own_match = _OWN_COUNT.search(asked)
-        return not _says_number(text, count_match, plain, own_match[1] if own_match else "")
-    if (number_match := _NUMBER_OF_ROWS.search(text)) and plain:
-        noun = number_match["noun"]
-        number = rf"{noun}(?:数|の数|は|が|:)[^|\n]{{0,12}}\d|\d\s?(?:{noun}|[件個つ])|総数: \d"
-        return not any(re.search(number, fold_name(sentence)) for sentence in plain)
-    if _SUM_IS_ASKED.search(text) and plain and not any(map(_TOTAL_SAID.search, plain)):
-        return True
-    if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
-        return False
-    if _SAMPLED_SUM.search(text):
-        parts = re.split(r" \| |\n", _CELL.join(plain))
-        return not any(is_total(part.rpartition(": ")[2]) and "平均" not in part for part in parts)
-    return _SAMPLED_EXTREME.search(text) is not None
-
-
-def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], own_unit: str) -> bool:
-    """Whether statements hold a number of what a question counts, beyond those that the question names."""
-    unit = count_match["unit"]
-    is_japanese_text = is_japanese(text)
-    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
-    if not rows and not is_japanese_text:
-        return True
-    units = f"(?:[{unit}個つ]{f'|{re.escape(own_unit)}' if own_unit else ''})" if unit else _ANY_UNIT
-    blank = r"\s?" if unit else ""
-    figure = r"(?<![\d,.])(?<!最大)(?<!直近)(?<!上位)(?:\d[\d,]*|[〇一二三四五六七八九十百千万])"
-    number = rf"{figure}{blank}{units}(?!ずつ|目|以[上下]|未満|まで|を?超)"
-    number = number if unit else rf"^[^|]*{number}[^|]*$" if is_japanese_text else r"^[^|]*\d[^|]*$"
-    counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-    label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
-    pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
-    labels = {fold_name(label) for sentence in plain for label in _NUMBERED_FIGURE.findall(sentence)}
-    return any(label in text for label in labels) or any(
-        match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence)
-    )
