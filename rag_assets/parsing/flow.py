@@ -22,7 +22,9 @@ _SPREAD = re.compile(rf"(?<!\S)[{KANJI}{KANA}](?: [{KANJI}{KANA}])+(?=[\s(（:�
 # A word whose letters may be set apart has an ideograph or a long vowel, and different letters; units of blanks to fill
 # in, sexes, choices and days of the week are words of their own.
 SPREAD_WORD = re.compile(
-    f"(?!(.)\\1+$)(?!(?!日時)年?月?日?時?分?秒?$)(?![男女計有無可否]+$)(?![月火水木金土日祝]+$)(?=.*[{KANJI}ー]).{{2,}}",
+    r"(?!(.)\1+$)(?!(?!日時)年?月?日?時?分?秒?$)(?![男女計有無可否]+$)(?![月火水木金土日祝]+$)"
+    r"(?![甲乙丙丁]+$)(?![東西南北中]+$)(?![春夏秋冬]+$)(?![大中小上下左右前後]+$)(?![優良可不]+$)(?![正副主従]+$)"
+    f"(?![一二三四五六七八九十]+$)(?=.*[{KANJI}ー]).{{2,}}",
     re.DOTALL,
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

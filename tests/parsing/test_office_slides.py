@@ -104,6 +104,18 @@ def test_text_at_the_foot_of_most_slides_is_running_text() -> None:
     assert running == [[], *(["社外秘 2024", f"{number}"] for number in (2, 3, 4))]
 
 
+def test_amounts_at_the_foot_of_slides_are_text() -> None:
+    presentation = pptx.Presentation()
+    for number in range(4):
+        shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+        add_text(shapes, 40, 100, "売上の推移")
+        add_text(shapes, 40, 505, f"合計: {number + 1}000円（税込）")
+        add_text(shapes, 600, 505, f"p. {number + 3} / 9")
+    pages = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
+    running = [[block.text for block in page.blocks if block.kind is BlockKind.HEADER] for page in pages]
+    assert running == [[f"p. {number} / 9"] for number in (3, 4, 5, 6)]
+
+
 BODY = "本日の会議で決めることを、順に説明する。"
 
 

@@ -593,6 +593,14 @@ def test_the_text_of_a_copy_is_said_once_from_the_original() -> None:
         assert {citation.number for each in said for citation in each.citations} == {2}
 
 
+def test_of_the_same_text_the_document_that_is_named_is_cited() -> None:
+    text = "第5条（年休）\n年次有給休暇は10日とする。ただし、勤続に応じて増える。"
+    sources = [source(text, 1, "就業規則_2024.pdf"), source(text, 2, "就業規則.pdf")]
+    for name, number in (("就業規則_2024", 1), ("就業規則", 2)):
+        said, _ = extracts([Ask(f"{name}の年休は何日ですか")], sources)
+        assert {citation.number for each in said for citation in each.citations} == {number}
+
+
 def test_documents_that_contradict_each_other_are_both_named() -> None:
     texts = {
         "よくある質問.html": "賞与は年2回、7月（夏季）と12月（冬季）に支給されます。",

@@ -1,8 +1,14 @@
 """What passages state: questions with their answers, items within lines and within items, names of one thing."""
 
+import time
+
 import pytest
 
+from rag_assets.query.ask.answers import Source
+from rag_assets.query.ask.quoted.extracts import extracts
 from rag_assets.query.ask.quoted.statements import StatementKind, statements
+from rag_assets.query.results import Citation, Hit
+from rag_assets.query.search.composite import Ask
 
 FAQ = """
 自社のOSSを商用利用できますか？
@@ -25,6 +31,11 @@ TRAVEL = """
 2. 上記以外・・・1日
 4. 座席は普通席を利用する。
 """
+
+
+def source(text: str) -> Source:
+    place = Citation("a.docx", 1, None, None, None, "docx", "a.docx#1.1")
+    return Source.of(1, Hit(1, 1.0, "a.docx", "a.docx#1", 1, None, "a.docx#1.1", text, "a", place), text)
 
 
 def lists_of(text: str) -> list[tuple[str, ...]]:
@@ -101,3 +112,31 @@ def test_names_of_one_thing_tell_of_each_other() -> None:
     form = "システム名 | 受注管理\n論理テーブル名 | 受注\n物理テーブル名 | T_ORDER\n作成日 | 2024-04-01"
     (names,) = [each for each in statements(form) if len(each.cells) > 2]
     assert names.cells == (("システム名", "受注管理"), ("論理テーブル名", "受注"), ("物理テーブル名", "T_ORDER"))
+
+
+def test_questions_below_each_other_are_items() -> None:
+    checks = ("退出時の確認事項", "電源は切りましたか？", "窓は閉めましたか？", "鍵は返しましたか？")
+    assert lists_of("\n".join(checks)) == [checks]
+    found = extracts([Ask("電源は切りましたか？")], [source("\n".join(checks))])
+    assert not found.answers
+
+
+@pytest.mark.parametrize("line", ["← 費用は5万円まで", "↑売上は前年比120%", "在庫を減らす → 費用"])
+def test_what_arrows_tell_is_no_link(line: str) -> None:
+    assert line in " ".join(each.text for each in statements(f"{line}\n今月の費用は予算の範囲に収まった。"))
+
+
+def test_a_verdict_does_not_take_a_heading() -> None:
+    text = "ビザは必要ですか？\n不要\n第2章 手続きの流れ\n手続きは窓口で行う。"
+    (stated,) = [each for each in statements(text) if each.text == "手続きは窓口で行う。"]
+    assert "第2章 手続きの流れ" in stated.context
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n".join(f"第{number}条 見出し" for number in range(8_000)), "_" * 30_000, "目次\n" + "章の名 3\n" * 8_000],
+)
+def test_long_texts_take_linear_time(text: str) -> None:
+    began = time.process_time()
+    statements(text)
+    assert time.process_time() - began < 8

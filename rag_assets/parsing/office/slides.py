@@ -98,23 +98,32 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
 
 
 def _with_footers(pages: Sequence[Page]) -> Iterator[Page]:
-    """The slides; what stands at one place at their foot, but for its number, on most of them is running text."""
-    keys = [[_footer(block, page) for block in page.blocks] for page in pages]
-    counts = Counter(key for page_keys in keys for key in set(page_keys) if key)
+    """The slides; what stands at one place at their foot on most of them, but for a number that counts them, is running
+    text.
+    """
+    keys = [[_footers(block, page) for block in page.blocks] for page in pages]
+    counts = Counter(key for page_keys in keys for key in frozenset[tuple[str, Box]]().union(*page_keys))
     least = max(_LEAST_FOOTERS, _FOOTER_SHARE * len(pages))
     for page, page_keys in zip(pages, keys, strict=True):
         blocks = (
-            replace(block, kind=BlockKind.HEADER) if key and counts[key] >= least else block
-            for block, key in zip(page.blocks, page_keys, strict=True)
+            replace(block, kind=BlockKind.HEADER) if any(counts[key] >= least for key in block_keys) else block
+            for block, block_keys in zip(page.blocks, page_keys, strict=True)
         )
         yield replace(page, blocks=tuple(blocks))
 
 
-def _footer(block: Block, page: Page) -> tuple[str, Box] | None:
-    """Text, without digits, and place of a paragraph at the foot of a slide; None of all others."""
+def _footers(block: Block, page: Page) -> frozenset[tuple[str, Box]]:
+    """Text and place of a paragraph at the foot of a slide: as it is, and with each of its numbers, which may count the
+    slides, as the difference to that of the slide; none of all others.
+    """
     if block.kind is not BlockKind.PARAGRAPH or not block.box or not page.size or "\n" in block.text:
-        return None
-    return (_DIGITS.sub("", block.text), block.box) if block.box[1] >= _FOOT * page.size[1] else None
+        return frozenset()
+    if block.box[1] < _FOOT * page.size[1]:
+        return frozenset()
+    texts = {block.text}
+    for match in _DIGITS.finditer(block.text):
+        texts.add(f"{block.text[: match.start()]}#{int(match[0]) - page.number}{block.text[match.end() :]}")
+    return frozenset((text, block.box) for text in texts)
 
 
 def _reference(element: etree._Element) -> str:

@@ -180,6 +180,9 @@ _TITLE_CHARS = 60
 _NO_TITLE = re.compile(r" \| |[。.:]$")
 _CELL = " | "
 _LETTER = re.compile(r"\w")
+_SAYS_COPY = re.compile(  # behind the name of a file
+    r"[\W_]*(?:の?コピー|copy|旧版?|old|bak|backup|バックアップ|\d{1,2}[)）])[\W\d_]*", re.IGNORECASE
+)
 
 
 class Extracts(NamedTuple):
@@ -377,7 +380,9 @@ def _without_copies(sources: Sequence[Source], question: str) -> list[Source]:
     for source in sources:
         text = squeezed(source.whole_text)
         first = kept.setdefault(text, source)
-        if first.document_id != source.document_id and _is_copy_of(first.document_id, source.document_id):
+        if first.document_id == source.document_id or _is_called(question, first.document_id):
+            continue
+        if _is_called(question, source.document_id) or _is_copy_of(first.document_id, source.document_id):
             kept[text] = replace(source, rank=first.rank)
     documents = {text: source.document_id for text, source in kept.items()}
     return [
@@ -388,9 +393,14 @@ def _without_copies(sources: Sequence[Source], question: str) -> list[Source]:
 
 
 def _is_copy_of(document: str, other: str) -> bool:
-    """Whether a document is called as another one, with something behind it, as a copy or an old version is."""
+    """Whether a document is called as another one with a word behind it that says that it is a copy or an old one."""
     name, other_name = (PurePath(path).stem for path in (document, other))
-    return name != other_name and name.startswith(other_name)
+    return name.startswith(other_name) and _SAYS_COPY.fullmatch(name[len(other_name) :]) is not None
+
+
+def _is_called(question: str, document: str) -> bool:
+    """Whether a question has the name of the file of a document."""
+    return fold_name(PurePath(document).stem) in fold_name(question)
 
 
 def _candidates(
@@ -448,6 +458,7 @@ def _ranking(
         for candidate in candidates
         if candidate.statement.kind is not StatementKind.HEADING
         and not sections.is_elsewhere(*_place(candidate))
+        and not _asks_the_same(question, candidate.statement)
         and (question.share(candidate.own | candidate.above) > 0 or candidate.source.number in foreign)
     ]
     best = sorted(scored_candidates, key=lambda pair: -pair[0])[:READ_TOGETHER]
@@ -460,6 +471,19 @@ def _ranking(
         for (score, candidate), odds in zip(best, log_odds, strict=True)
     ]
     return _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
+
+
+def _asks_the_same(question: WeightedQuestion, statement: Statement) -> bool:
+    """Whether a statement is a list of questions, as the contents of a FAQ, with the one that is asked."""
+    lines = statement.lines[1:]
+    return (
+        bool(lines)
+        and all(map(asks, lines))
+        and any(
+            asks(line) and _dice(terms_of(keywords(line)), question.weights.keys()) >= _SAME_QUESTION
+            for line in statement.lines
+        )
+    )
 
 
 def _own_language_first(question: str, ranking: list[tuple[float, _Candidate]]) -> list[tuple[float, _Candidate]]:
@@ -969,13 +993,18 @@ def _cell_shares(question: WeightedQuestion, cells: Sequence[tuple[str, str]]) -
     return shares
 
 
+def _dice(terms: Set[str], other_terms: Set[str]) -> float:
+    """The Dice coefficient of two sets of terms."""
+    return 2 * len(terms & other_terms) / max(1, len(terms) + len(other_terms))
+
+
 def _stored_answers(question_terms: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:
     """Answer of the stored question that asks the same, where there is one."""
     matches: list[tuple[float, int, Source, FoundQuestion]] = []
     for source in sources:
         for question in source.questions:
             terms = terms_of(keywords(question.question))
-            alike = 2 * len(question_terms & terms) / max(1, len(question_terms) + len(terms))
+            alike = _dice(question_terms, terms)
             if alike >= _SAME_QUESTION and question.answer.strip():
                 matches.append((-alike, source.number, source, question))
     if not matches:

@@ -32,6 +32,7 @@ _PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next
 _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a label with its value
 _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
+_NEAR_HEADINGS = 30  # the last ones, among which is that which a numbered one is below
 _CELL = " | "
 _BETWEEN_TABLES = "\n\n"  # in a passage
 _NUMBERED = re.compile(
@@ -53,7 +54,8 @@ _POINTS_TO_ROWS = re.compile(
     re.IGNORECASE,
 )
 _LEADER = re.compile(  # of a table of contents
-    r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
+    r"(?:(?<!_)_{5,}|(?<!\.)\.{5,}|(?<!\. )(?:\. ){4,}|(?<!…)…{3,}|(?<!‥)‥{3,}|(?<!・)・{5,})\s*(?:\d|[ivx]+\b)"
+    r"|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
 )
 _ENTRY = re.compile(r"^[^|]{2,120}?(?:\s|\s\|\s[pPＰ][.．]\s?)(?P<page>\d{1,3})$")
 _ASKS_AT_PAGE = re.compile(r"(?:か。?|[?？])\s\|\s[pPＰ][.．]\s?\d+$")
@@ -79,7 +81,11 @@ ITEM = re.compile(
 )
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _SPEAKS = re.compile(r"(?:Q|A|Question|Answer|質問|回答|問|答)\s*[:：.．]?", re.IGNORECASE)  # who says the next line
-_LEADS_ELSEWHERE = re.compile("[←↑◀«‹]\\s?.{1,20}|.{1,20}\\s[→›»▶]")  # as links of a page do
+_LEADS_ELSEWHERE = re.compile(  # as links of a page do
+    r"[←↑◀«‹]\s?(?:目次|トップ|先頭|ホーム|一覧|前|次|戻)[^\s。]{0,8}|[←↑◀«‹]\s?(?:back|top|home|contents|previous)\b.{0,20}"
+    r"|[^。]{0,20}(?:見る|へ|こちら|詳細|more|details)\s[→›»▶]",
+    re.IGNORECASE,
+)
 _VERDICT = re.compile(
     r"(?:はい|いいえ|不?可能?|不?要|必要|正しい|誤り|できます|できません|yes|no|true|false)[。.！!]?", re.IGNORECASE
 )
@@ -325,14 +331,14 @@ class _StatementReader:
     @property
     def _context(self) -> str:
         """The last headings; before one with a number of several levels, as `7.4.`, that which it is below."""
-        headings = self.headings[-_HEADINGS:]
-        numbers = [match["number"] if (match := _LEVELS.match(heading)) else "" for heading in self.headings]
+        headings = self.headings[-_NEAR_HEADINGS:]
+        numbers = [match["number"] if (match := _LEVELS.match(heading)) else "" for heading in headings]
         last = next((at for at in range(len(numbers))[: -_HEADINGS - 1 : -1] if "." in numbers[at]), None)
-        if last is not None:
-            outer = numbers[last].rpartition(".")[0]
-            above = next((at for at in reversed(range(last)) if numbers[at] == outer), last)
-            headings = [*self.headings[above : above + 1], *self.headings[max(last, above + 1) :]]
-        return " ".join(headings)
+        if last is None:
+            return " ".join(headings[-_HEADINGS:])
+        outer = numbers[last].rpartition(".")[0]
+        above = next((at for at in reversed(range(last)) if numbers[at] == outer), last)
+        return " ".join((*headings[above : above + 1], *headings[max(last, above + 1) :]))
 
     def _announced(self, sentence: str) -> bool:
         items = any(map(ITEM.match, self.following)) or (
@@ -473,7 +479,8 @@ class _StatementReader:
         self._end_table()
         item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
         states = _STATES.match(line) is not None
-        heads = asks(line) and not item
+        is_of_questions = asks(self.following[0]) or (bool(self.gathered) and asks(self.gathered[-1]))
+        heads = asks(line) and not item and not is_of_questions
         heads = heads or (
             self._heads_next(line, item=item) and not (is_step or states or self._is_announced_item(line))
         )
@@ -608,7 +615,7 @@ def _with_verdicts(lines: Sequence[str]) -> list[str]:
     told_lines: list[str] = []
     verdict = False
     for line in lines:
-        if verdict and not (_is_row(line) or ITEM.match(line) or asks(line)):
+        if verdict and _ENDED.search(line) and not (_is_row(line) or ITEM.match(line) or asks(line)):
             told_lines[-1] = f"{told_lines[-1]} {line}"
             verdict = False
         else:
