@@ -571,7 +571,6 @@ def test_a_table_is_counted_by_what_it_is_called(question: str, place: tuple[str
     [
         ("一番金額が大きい品名は", "机"),
         ("金額が一番小さい品名は", "椅子"),
-        ("使用期限が一番近いのは", "椅子"),
         ("在庫で使用期限が最も早い品目は", "椅子"),
     ],
 )
@@ -583,6 +582,11 @@ def test_the_most_and_the_least_by_a_part_of_the_name_of_a_column(question: str,
     selection = asked.select(table)
     assert selection is not None
     assert [cells[0] for cells in selection.cells] == [expected]
+
+
+@pytest.mark.parametrize("question", ["使用期限が一番近い品名は", "一番使用期限が近いのは"])
+def test_what_is_nearest_to_today_is_not_the_oldest(question: str) -> None:
+    assert selected(question, STOCK_COLUMNS, STOCK) is None
 
 
 def test_a_list_that_is_named_short_is_none_where_two_are_called_so() -> None:

@@ -9,7 +9,7 @@ A table that the question is about, where it cannot be told which rows it asks f
 that would answer none does, unless one holds the rows of the others of its document, as a list of all beside sheets of
 its parts; nor does one with which a table without names of columns may go on.
 
-What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), the rows that
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.tables.answering`), the rows that
 share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
 (`rag_assets.query.ask.tables.row_sentences`).
 """
@@ -52,7 +52,7 @@ _AROUND_VALUE = re.compile(
     r"(?<=[がはの])[「『](?=[^「」『』]+[」』](?:の|で|に|な|と))|(?<=[^「」『』])[」』](?=(?:の|で|に|な|と))"
 )
 _BEST_FIRST = re.compile(
-    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
+    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安])"
 )
 PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
 _PERSON = re.compile(  # name of a column
@@ -61,15 +61,15 @@ _PERSON = re.compile(  # name of a column
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
 _SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
 _EXTREME_ASKED = re.compile(
-    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安|近)い?"
+    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安)い?"
     r"|最(?P<sign>[大高多長新小低少短古安])(?=の|です|な|は|[?？]|$)"
     r"|\b(?P<en>largest|highest|biggest|longest|latest|newest|most|smallest|lowest|shortest|earliest|oldest|cheapest)\b"
 )
 _LEAST = frozenset(
-    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 近 小 少 smallest lowest shortest earliest oldest cheapest")
+    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 小 少 smallest lowest shortest earliest oldest cheapest")
 )
 _OF_TIME = frozenset(
-    re.findall(r"\S+", "新し 古 新 遅 早 近 newest oldest latest earliest")
+    re.findall(r"\S+", "新し 古 新 遅 早 newest oldest latest earliest")
 )  # of dates: an old age is a high one
 _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でしょ)|(?:は|って)[?？]?$|\b(?:which|what)\b")
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
