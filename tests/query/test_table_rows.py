@@ -584,6 +584,43 @@ def test_the_most_and_the_least_by_a_part_of_the_name_of_a_column(question: str,
     assert [cells[0] for cells in selection.cells] == [expected]
 
 
+EQUIPMENT = [
+    ["1", "ノートPC", "総務", "大田組", "本館1階"],
+    ["2", "ノートPC", "総務", "大田組", "本館2階"],
+    ["3", "モニタ", "経理", "北組", "別館1階"],
+    ["4", "椅子", "経理", "さくら組", "別館2階"],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "place", "said"),
+    [
+        ("備品は何種類ありますか", "備品名", ("備品台帳", ""), None),
+        ("備品は何種類ありますか", "品名", ("備品台帳", ""), None),
+        ("備品台帳の備品は全部で何種類ありますか", "備品名", ("備品台帳", ""), None),
+        ("総務は何か所ですか", "備品名", ("備品台帳", ""), None),
+        ("経理は何か所ですか", "備品名", ("備品台帳", ""), None),
+        ("経理は全部で何か所ですか", "備品名", ("備品台帳", ""), None),
+        ("大田組は何社ですか", "備品名", ("備品台帳", ""), None),
+        ("さくら組は何社ですか", "備品名", ("備品台帳", ""), None),
+        ("タリーズ会議室は何社ですか", "備品名", ("タリーズ会議室", ""), None),
+        ("タリーズ会議室は何社ですか", "備品名", ("備品台帳", "タリーズ会議室"), None),
+        ("経理の備品は何種類ですか", "備品名", ("備品台帳", ""), "2件 (部署: 経理)"),
+        ("備品は何件ありますか", "備品名", ("備品台帳", ""), "4件 (備品台帳)"),
+    ],
+)
+def test_kinds_are_counted_where_each_has_one_row(
+    question: str, name: str, place: tuple[str, str], said: str | None
+) -> None:
+    columns = ["備品番号", name, "部署", "納入", "置き場"]
+    table = TableOfPage.of(block([columns, *EQUIPMENT]) | {"section": []}, place)
+    asked = RowsAsked.of(question)
+    assert table is not None
+    assert asked is not None
+    selection = asked.select(table)
+    assert (selection.said or None if selection else None) == said
+
+
 @pytest.mark.parametrize("question", ["使用期限が一番近い品名は", "一番使用期限が近いのは"])
 def test_what_is_nearest_to_today_is_not_the_oldest(question: str) -> None:
     assert selected(question, STOCK_COLUMNS, STOCK) is None

@@ -9,8 +9,8 @@ A table that the question is about, where it cannot be told which rows it asks f
 that would answer none does, unless one holds the rows of the others of its document, as a list of all beside sheets of
 its parts; nor does one with which a table without names of columns may go on.
 
-What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.tables.answering`), the rows that
-share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.tables.answering`), the
+rows that share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
 (`rag_assets.query.ask.tables.row_sentences`).
 """
 
@@ -43,7 +43,7 @@ COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
     r"|\bhow many\b"
 )
-_OTHER_COUNT = re.compile(  # said as `何件`
+_OTHER_COUNT = re.compile(  # said as `何件`, of things each of which has one row
     r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
 )
 _HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
@@ -295,10 +295,12 @@ class RowsAsked:
     Attributes:
         text: The question, folded.
         of_people: Whether it asks how many people, which it says as of things here.
+        of_kinds: Whether it asks how many kinds, companies or places, which it says so, too: each counts once.
     """
 
     text: str
     of_people: bool = False
+    of_kinds: bool = False
 
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
@@ -308,9 +310,10 @@ class RowsAsked:
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
         folded_text = _HOW_MANY.sub("何個", folded_text)
-        folded_text = _OTHER_COUNT.sub("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
+        folded_text, of_kinds = _OTHER_COUNT.subn("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
         text, of_people = PEOPLE_ASKED.subn("何件です", folded_text)
-        return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
+        is_unchecked = _SIGNS.search(text) or _SIGNS.search(plain.lower())
+        return None if is_unchecked else cls(text, bool(of_people), bool(of_kinds))
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
@@ -403,6 +406,8 @@ class RowsAsked:
         if count_match:
             is_all = named_values or self._is_whole(table) or self._counts_names(table, count_match)
             if not is_all or not self._counts_rows(table, rows, named_values, count_match):
+                return None
+            if self.of_kinds and not self._are_kinds(table, rows, named_values, count_match):
                 return None
             people = [[row[place] for row in rows] for place, key in enumerate(table.keys) if _PERSON.search(key)]
             if self.of_people and not any(_are_people(names) for names in people):
@@ -554,6 +559,32 @@ class RowsAsked:
             if is_own or any(bare in key for key in table.keys) or (name == file_name and self.calls(name)):
                 return name != file_name or self.calls(name)
         return False
+
+    def _are_kinds(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named, match: re.Match[str]
+    ) -> bool:
+        """Whether rows are as many things that are called differently, and these are what is counted: neither a value
+        that rows have nor the place of the table.
+        """
+        before = re.sub(r"(?:全部で|全て|すべて|全体で)$", "", self.text[: match.start()].rstrip(" 、")).rstrip(
+            "はがを、 "
+        )
+        if any(before.endswith(fold_name(value)) for values in named_values.values() for value in values if value):
+            return False
+        last = re.search(rf"[^\s{HIRAGANA}]+$", before)
+        noun = last[0] if last else ""
+        is_list = any(noun in called_names(name) and _LIST_NAME.search(fold_name(name)) for name in table.names)
+        of_words = [
+            place
+            for place, key in enumerate(table.keys)
+            if not (_RUNNING_NUMBER.fullmatch(key) or _IDENTIFIER.search(key))
+            and any(re.search(r"[^\W\d_]{2}|[^\W\d_a-z]", fold_name(row[place])) for row in rows)
+        ]
+        named = [place for place in of_words if noun and noun in table.keys[place]]
+        places = named or [place for place in of_words if place not in named_values][:1]
+        is_counted = bool(named) or is_list or noun in _HARMLESS
+        cells = [[fold_name(row[place]) for row in rows] for place in places]
+        return is_counted and bool(cells) and all(all(column) and len({*column}) == len(column) for column in cells)
 
     def _counts_names(self, table: TableOfPage, match: re.Match[str]) -> bool:
         """Whether the question asks how many there are of what the column of names is called, and no more."""
