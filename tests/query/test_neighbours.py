@@ -86,6 +86,62 @@ def test_rows_without_an_order_have_none_beside_them() -> None:
     assert beside("第2版の次は", table(versions, ["No", "版", "日付"], ("規程", "改訂履歴"))) is None
 
 
+PRICES = (
+    [["1", "鉛筆", "100"], ["2", "消しゴム", "150"], ["3", "定規", "200"]],
+    ["No", "品名", "価格"],
+    ("価格表", "価格表"),
+)
+SYSTEMS = (
+    [["1", "人事", "CalcX"], ["2", "会計", "CalcY"], ["3", "在庫", "CalcZ"]],
+    ["No", "名称", "システム名"],
+    ("システム一覧", "一覧"),
+)
+PROJECTS = (
+    [["1", "受注改修", "山田"], ["2", "在庫移行", "鈴木"], ["3", "会計更新", "佐藤"]],
+    ["No", "案件名", "担当者"],
+    ("案件一覧", "案件"),
+)
+STAFF = (
+    [["1", "甲野", "総務"], ["2", "乙川", "経理"], ["3", "丙山", "営業"]],
+    ["No", "氏名", "部署"],
+    ("社員名簿", "名簿"),
+)
+OF_PARTS = ([[no, part, name] for no, name, part in STAFF[0]], ["No", "部署", "氏名"], STAFF[2])
+PLAN = (
+    [["1", "消しゴム", "100"], ["2", "定規", "200"]],
+    ["No", "品名", "単価"],
+    ("価格改定スケジュール", "価格改定スケジュール"),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "of", "expected"),
+    [
+        ("消しゴムの前の価格は", PRICES, None),
+        ("消しゴムの次の価格は", PRICES, None),
+        ("消しゴムの前の品名は", PRICES, None),
+        ("消しゴムの次の品名は", PRICES, "定規"),
+        ("消しゴムの次の項目は", PRICES, "定規"),
+        ("定規の前の価格は", PLAN, None),
+        ("最後の価格は", PRICES, None),
+        ("最後の品名は", PRICES, None),
+        ("価格表の最後の品名は", PRICES, "定規"),
+        ("会計の前の名称は", SYSTEMS, None),
+        ("CalcYの前のシステム名は", SYSTEMS, None),
+        ("鈴木の前の担当者は", PROJECTS, None),
+        ("山田の次の担当者は", PROJECTS, None),
+        ("受注改修の次の案件は", PROJECTS, "在庫移行"),
+        ("総務の次の部署は", STAFF, None),
+        ("総務の次の部署は", OF_PARTS, None),
+        ("受付の次の担当者は", (STEPS, COLUMNS, ("申請の手引き", "申請手順")), None),
+    ],
+)
+def test_numbers_of_rows_are_an_order_for_what_the_rows_are(
+    question: str, of: tuple[list[list[str]], list[str], tuple[str, ...]], expected: str | None
+) -> None:
+    assert beside(question, table(*of)) == expected
+
+
 def test_tables_with_the_same_row_beside_it_answer_and_others_do_not() -> None:
     other = [["1", "審査", "総務課", "書類を見る"], ["2", "承認", "部長", "印を押す"]]
     differing = [["1", "審査", "総務課", "書類を見る"], ["2", "差戻し", "窓口", "返す"]]

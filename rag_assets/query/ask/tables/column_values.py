@@ -4,7 +4,7 @@ are there?"), or all that a list of things lists (「どんな画面がありま
 A passage holds a part of a table; the values of all its rows are told from the table as it was read, in the order in
 which they come.
 
-What stays out: on which page the table is (`rag_assets.query.ask.asking`), and the rows that have a value
+What stays out: on which page the table is (`rag_assets.query.ask.tables.answering`), and the rows that have a value
 (`rag_assets.query.ask.tables.rows_sharing`).
 """
 

@@ -2,7 +2,8 @@
 the first or last of a table that it names.
 
 The row that is named is most like the question, and is not what it asks for. The one beside it is said where the table
-puts its rows in an order, as steps or numbered, and where tables with that row have the same beside it.
+puts its rows in an order, as steps, or numbered where `次` is asked for by the name of their column, and where tables
+with that row have the same beside it.
 
 What stays out: arrows of diagrams and sentences that say what follows (`rag_assets.query.ask.quoted`).
 """
@@ -50,7 +51,9 @@ _ENGLISH_BESIDE = re.compile(
     r"(?: (?P<way>after|before|following|preceding)| of| to|(?<=follows)|(?<=precedes)) (?P<thing>.+)"
 )
 _BEFORE = frozenset({"直前", "前", "before", "previous", "preceding"})
-_ANY_NOUN = re.compile(rf"{_STEPS.pattern}|項目|行|もの|内容|名称?|画面")  # that no column need be called
+_ANY_NOUN = re.compile(rf"{_STEPS.pattern}|項目|行|もの|内容|画面")  # that no column need be called
+_ANY_ROW = frozenset({"項目", "行", "もの"})
+_OF_PERSON = re.compile("氏名|姓名|^名前$|[社職]員名")  # in the name of a column of rows that are people
 _REFERS = frozenset({"そ", "それ", "こ", "これ", "it", "that"})
 _SURE = frozenset({"次", "直後", "直前", "next", "previous", "following", "preceding"})
 _BOUNDARY = re.compile(r"[のでには、,「『\"'・\s]$")
@@ -125,12 +128,8 @@ class NeighbourAsked:
         place = behind["place"] if behind else ""
         if match := _AT_END.fullmatch(plain):
             place = f"{place} {match['place'] or ''}".strip()
-            is_told = place or match["noun"]
-            return (
-                cls(place, match["noun"] or "", -1 if match["end"] in {"最初", "先頭"} else 1, True)
-                if is_told
-                else None
-            )
+            step = -1 if match["end"] in {"最初", "先頭"} else 1
+            return cls(place, match["noun"] or "", step, True) if _WORDS.search(place) else None
         if match := _BESIDE.fullmatch(plain):
             thing = f"{place}、{match['thing']}".lstrip("、")
             is_sure = match["way"] in _SURE
@@ -190,7 +189,7 @@ class NeighbourAsked:
         if len(named) != 1 or len(table.rows) < _LEAST_ROWS:
             return None
         ((at, (word, place)),) = named.items()
-        if not self._is_noun_of(table, place) or not _is_ordered(table, place, by_number=bool(self.noun)):
+        if not self._is_noun_of(table, place) or not _is_ordered(table, place, by_number=self._may_count(table, place)):
             return None
         ordered = table.rows[at + 1 :] if self.step > 0 else table.rows[:at][::-1]
         own = table.rows[at][place]
@@ -199,9 +198,9 @@ class NeighbourAsked:
 
     def _at_end(self, table: TableOfPage) -> "_Choice | None":
         """The first or last row of a table that is called so."""
-        is_called = self.thing and any(self.thing in called_names(name) for name in table.own_names)
+        is_called = any(self.thing in called_names(name) for name in table.own_names)
         places = [place for place, key in enumerate(table.keys) if self.noun and self.noun in key]
-        if not is_called and not (places and (not self.thing or _is_placed(self.thing, table))):
+        if not is_called and not (places and _is_placed(self.thing, table)):
             return None
         place = places[0] if places else table.name_place
         if place is None or len(table.rows) < _LEAST_ROWS or not _is_ordered(table, place, by_number=True):
@@ -224,9 +223,16 @@ class NeighbourAsked:
         return None
 
     def _is_noun_of(self, table: TableOfPage, place: int) -> bool:
-        """Whether a row of a table is what is asked for, by the name of a column or of the table."""
-        names = (table.keys[place], *map(fold_name, table.own_names))
-        return not self.noun or _ANY_NOUN.search(self.noun) is not None or any(self.noun in name for name in names)
+        """Whether what is asked for is a step or row, or what the column of names is called in which the thing is."""
+        is_any = re.fullmatch(rf"(?:{_ANY_NOUN.pattern})+", self.noun) is not None
+        return not self.noun or is_any or (self.noun in table.keys[place] and place == table.name_place)
+
+    def _may_count(self, table: TableOfPage, place: int) -> bool:
+        """Whether numbers of rows are enough of an order: what is next is asked for, of things that rows are."""
+        if not (self.is_sure and self.noun and place == table.name_place):
+            return False
+        is_of_people = any(_OF_PERSON.search(key) for at, key in enumerate(table.keys) if at != place)
+        return (self.noun in table.keys[place] or self.noun in _ANY_ROW) and not is_of_people
 
     def is_told_by(self, texts: Sequence[str]) -> bool:
         """Whether statements may tell what is asked for: with arrows, words for what follows, or the lines beside it;

@@ -18,7 +18,12 @@ _CIRCLED = re.compile("[①-⑳❶-❿]")  # which count lines
 _NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as 桁数
     r"(?P<noun>項目|カラム|列|フィールド|画面|機能|テーブル|ファイル|行|レコード)の?数?(?<=数)(?:は|を教えて(?:ください)?|(?:は|が)?(?:何|いくつ)(?:ですか)?)?[?？。]?$"
 )
-_SUM_IS_ASKED = re.compile(rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|$|です|[?？])")
+_SUM_IS_ASKED = re.compile(  # at its end, or as `いくら`
+    rf"(?:合計|総計|総額)(?:金?額|費用?|[{HAN}]{{1,4}})?(?:は|を|が|って)?、?"
+    rf"(?:(?:いくら|幾ら|何(?:万|千)?円|ど[のれ]くらい|教えて|知りたい)[{HIRAGANA}]*|(?:なの|なん)?ですか?|になりますか)?$"
+)
+_OF_TOTAL = re.compile("誰|だれ|どこ|いつ|場合|画面|方法|手順|理由")  # asked for, of a total
+_MONEY_SAID = re.compile(r"[¥$€]\s?\d|[\d〇一二三四五六七八九十百千万億]\s?円")
 _TOTAL_SAID = re.compile(
     r"(?:合\s?計|総計|総額|小計|(?<![集統設会時])計|\btotal|\bsum)[^|。\n]{0,24}(?:\|[^|\n]{0,8})?[\d〇一二三四五六七八九十百千万]"
     r"|(?:合\s?計|総計|総額|計|total)\s?\|",
@@ -28,6 +33,9 @@ _LEAST_SAMPLE = 2  # rows
 _SAMPLED_SUM = re.compile("合計|総計|総額")
 _SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _ANY_UNIT = rf"(?![年月日時分秒章節条項号版頁第])(?:[{HAN}{KATAKANA_AND_MARKS}つ]|か所)"
+_OTHER_FIGURE = r"[年月日時分秒週歳番章節条項号版頁第]|[ヶヵケカか箇]月|営業日|[百千万億]*\s?円"
+_COUNTERS = "人名件個つ社台枚本冊点行基棟室席店箇"
+_NO_WORD = rf"(?!(?!以[上下内]|程度|未満|前後)[{HAN}])"  # with it, as 件名
 _NUMBERED_FIGURE = re.compile(  # as of `2010年`
     r"(?:^|(?<= \| )|(?<=\n))([^|:\n]*\d[^|:\n]*[^\W\d]): [\d.,]+(?=$|\n| \|)"
 )
@@ -54,10 +62,10 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         number = rf"{noun}(?:数|の数|は|が|:)[^|\n]{{0,12}}\d|\d\s?(?:{noun}|[件個つ])|総数: \d"
         return not any(re.search(number, fold_name(sentence)) for sentence in plain)
     if _SUM_IS_ASKED.search(text) and plain and not any(map(_TOTAL_SAID.search, plain)):
-        return True
+        return not any(_MONEY_SAID.search(sentence) for sentence in plain if _CELL not in sentence)
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
-    if _SAMPLED_SUM.search(text):
+    if _SAMPLED_SUM.search(text) and not _OF_TOTAL.search(text):
         parts = re.split(r" \| |\n", _CELL.join(plain))
         return not any(is_total(part.rpartition(": ")[2]) and "平均" not in part for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
@@ -70,18 +78,36 @@ def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], ow
     rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
     if not rows and not is_japanese_text:
         return True
-    units = f"(?:[{unit}個つ]{f'|{re.escape(own_unit)}' if own_unit else ''})" if unit else _ANY_UNIT
+    alike = "人名" if unit in {"人", "名"} else unit or "件"
+    units = f"(?:[{alike}個つ]{f'|{re.escape(own_unit)}' if own_unit else ''})" if unit else _ANY_UNIT
     blank = r"\s?" if unit else ""
     figure = r"(?<![\d,.])(?<!最大)(?<!直近)(?<!上位)(?:\d[\d,]*|[〇一二三四五六七八九十百千万])"
     number = rf"{figure}{blank}{units}(?!ずつ|目|以[上下]|未満|まで|を?超)"
     number = number if unit else rf"^[^|]*{number}[^|]*$" if is_japanese_text else r"^[^|]*\d[^|]*$"
     counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-    label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:{unit or '件'}|の)数|総数{counts}|合?計): \W?\d"
-    pattern = f"{number}|{label_pattern}|{_number_named(text[: count_match.start()])}"
+    label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:[{alike}]|の)数|総数{counts}|合?計): \W?\d"
+    before = text[: count_match.start()]
+    pattern = f"{label_pattern}|{_number_named(before)}"
+    in_row, in_text = f"{number}|{pattern}", f"{_number_in_text(before, unit or '')}|{pattern}"
     labels = {fold_name(label) for sentence in plain for label in _NUMBERED_FIGURE.findall(sentence)}
     return any(label in text for label in labels) or any(
-        match[0] not in text for sentence in plain for match in re.finditer(pattern, sentence)
+        match[0] not in text
+        for sentence in plain
+        for match in re.finditer(in_row if _CELL in sentence or not is_japanese_text else in_text, sentence)
     )
+
+
+def _number_in_text(asked: str, unit: str) -> str:
+    """Pattern of a number of things in a statement that is no row, of any unit (`12か所`, `最大10名`, `三部署`): no
+    date, number of order or amount of money, and not `1件ずつ`.
+    """
+    counter = rf"[{_COUNTERS}{unit}]"
+    nouns = re.findall(rf"[{HAN}{KATAKANA_AND_MARKS}]{{2,}}", asked)[-1:]
+    named = "".join(f"|{re.escape(noun)}" for noun in nouns)
+    one_by_one = rf"(?![1一]\s?[{HAN}{KATAKANA_AND_MARKS}つ]{{1,4}}ずつ)"
+    digits = rf"(?<![\d,.A-Za-z第])\d[\d,]*[百千万億]*(?:\s{counter}{_NO_WORD}|(?!{_OTHER_FIGURE}){_ANY_UNIT})"
+    words = rf"(?<![第統唯同])[〇一二三四五六七八九十百千万]+(?:{counter}{_NO_WORD}{named})"
+    return rf"(?<!直近)(?<!上位){one_by_one}(?:{digits}|{words})(?!目)"
 
 
 def _number_named(asked: str) -> str:

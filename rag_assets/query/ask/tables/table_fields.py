@@ -6,7 +6,7 @@ list of tables, is most like the question, and tells none of the fields. Said ar
 names, or all; nothing where a word is left over, which may be a condition, or where two tables are called so.
 
 What stays out: which rows have what a question names (`rag_assets.query.ask.tables.rows_sharing`), and in which
-document it is looked for (`rag_assets.query.ask.asking`).
+document it is looked for (`rag_assets.query.ask.tables.answering`).
 """
 
 import re

@@ -9,8 +9,8 @@ A table that the question is about, where it cannot be told which rows it asks f
 that would answer none does, unless one holds the rows of the others of its document, as a list of all beside sheets of
 its parts; nor does one with which a table without names of columns may go on.
 
-What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.asking`), the rows that
-share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
+What stays out: which tables are looked at, and how passages are read (`rag_assets.query.ask.tables.answering`), the
+rows that share something with one that answers (`rag_assets.query.ask.tables.rows_sharing`), and how rows are said
 (`rag_assets.query.ask.tables.row_sentences`).
 """
 
@@ -43,7 +43,7 @@ COUNT_ASKED = re.compile(
     r"何(?P<unit>件|個|つ|行|本|台|枚|冊|点)(?:です|でしょ|あ(?:り|る)|[?？]|$)|いくつあ(?:り|る)|(?:件数|総数)(?:は|を|[?？]|$)"
     r"|\bhow many\b"
 )
-_OTHER_COUNT = re.compile(  # said as `何件`
+_OTHER_COUNT = re.compile(  # said as `何件`, of things each of which has one row
     r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
 )
 _HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
@@ -52,7 +52,7 @@ _AROUND_VALUE = re.compile(
     r"(?<=[がはの])[「『](?=[^「」『』]+[」』](?:の|で|に|な|と))|(?<=[^「」『』])[」』](?=(?:の|で|に|な|と))"
 )
 _BEST_FIRST = re.compile(
-    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安近])"
+    rf"(一番|いちばん|最も|もっとも)([{HAN}{KATAKANA_AND_MARKS}]{{2,12}})[がの](?=[大多高長重広新遅小少低短軽狭古早安])"
 )
 PEOPLE_ASKED = re.compile("何(?P<unit>人|名)(?:です|でしょ|い(?:ます|る)|[?？]|$)")
 _PERSON = re.compile(  # name of a column
@@ -61,15 +61,15 @@ _PERSON = re.compile(  # name of a column
 _COUNTED_BY = re.compile("[数量個点枚本台冊]|quantity|number")  # in the name of a column of figures
 _SUM_ASKED = re.compile(r"合計|総計|総額|\b(?:total|sum)\b")
 _EXTREME_ASKED = re.compile(
-    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安|近)い?"
+    r"(?:一番|いちばん|最も|もっとも)(?P<ja>大き|多|高|長|重|広|新し|遅|小さ|少な|低|短|軽|狭|古|早|安)い?"
     r"|最(?P<sign>[大高多長新小低少短古安])(?=の|です|な|は|[?？]|$)"
     r"|\b(?P<en>largest|highest|biggest|longest|latest|newest|most|smallest|lowest|shortest|earliest|oldest|cheapest)\b"
 )
 _LEAST = frozenset(
-    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 近 小 少 smallest lowest shortest earliest oldest cheapest")
+    re.findall(r"\S+", "小さ 少な 低 短 軽 狭 古 早 安 小 少 smallest lowest shortest earliest oldest cheapest")
 )
 _OF_TIME = frozenset(
-    re.findall(r"\S+", "新し 古 新 遅 早 近 newest oldest latest earliest")
+    re.findall(r"\S+", "新し 古 新 遅 早 newest oldest latest earliest")
 )  # of dates: an old age is a high one
 _WHICH_ASKED = re.compile(r"どれ|どの|どちら|何が|何(?:です|でしょ)|(?:は|って)[?？]?$|\b(?:which|what)\b")
 _LIST_ASKED = re.compile("一覧|全部|すべて|全て|列挙")
@@ -295,10 +295,12 @@ class RowsAsked:
     Attributes:
         text: The question, folded.
         of_people: Whether it asks how many people, which it says as of things here.
+        of_kinds: Whether it asks how many kinds, companies or places, which it says so, too: each counts once.
     """
 
     text: str
     of_people: bool = False
+    of_kinds: bool = False
 
     @classmethod
     def of(cls, question: str) -> "RowsAsked | None":
@@ -308,9 +310,10 @@ class RowsAsked:
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
         folded_text = _HOW_MANY.sub("何個", folded_text)
-        folded_text = _OTHER_COUNT.sub("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
+        folded_text, of_kinds = _OTHER_COUNT.subn("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
         text, of_people = PEOPLE_ASKED.subn("何件です", folded_text)
-        return None if _SIGNS.search(text) or _SIGNS.search(plain.lower()) else cls(text, bool(of_people))
+        is_unchecked = _SIGNS.search(text) or _SIGNS.search(plain.lower())
+        return None if is_unchecked else cls(text, bool(of_people), bool(of_kinds))
 
     def names(self, name: str) -> bool:
         """Whether the question names something, as a sheet."""
@@ -403,6 +406,8 @@ class RowsAsked:
         if count_match:
             is_all = named_values or self._is_whole(table) or self._counts_names(table, count_match)
             if not is_all or not self._counts_rows(table, rows, named_values, count_match):
+                return None
+            if self.of_kinds and not self._are_kinds(table, rows, named_values, count_match):
                 return None
             people = [[row[place] for row in rows] for place, key in enumerate(table.keys) if _PERSON.search(key)]
             if self.of_people and not any(_are_people(names) for names in people):
@@ -554,6 +559,32 @@ class RowsAsked:
             if is_own or any(bare in key for key in table.keys) or (name == file_name and self.calls(name)):
                 return name != file_name or self.calls(name)
         return False
+
+    def _are_kinds(
+        self, table: TableOfPage, rows: Sequence[tuple[str, ...]], named_values: _Named, match: re.Match[str]
+    ) -> bool:
+        """Whether rows are as many things that are called differently, and these are what is counted: neither a value
+        that rows have nor the place of the table.
+        """
+        before = re.sub(r"(?:全部で|全て|すべて|全体で)$", "", self.text[: match.start()].rstrip(" 、")).rstrip(
+            "はがを、 "
+        )
+        if any(before.endswith(fold_name(value)) for values in named_values.values() for value in values if value):
+            return False
+        last = re.search(rf"[^\s{HIRAGANA}]+$", before)
+        noun = last[0] if last else ""
+        is_list = any(noun in called_names(name) and _LIST_NAME.search(fold_name(name)) for name in table.names)
+        of_words = [
+            place
+            for place, key in enumerate(table.keys)
+            if not (_RUNNING_NUMBER.fullmatch(key) or _IDENTIFIER.search(key))
+            and any(re.search(r"[^\W\d_]{2}|[^\W\d_a-z]", fold_name(row[place])) for row in rows)
+        ]
+        named = [place for place in of_words if noun and noun in table.keys[place]]
+        places = named or [place for place in of_words if place not in named_values][:1]
+        is_counted = bool(named) or is_list or noun in _HARMLESS
+        cells = [[fold_name(row[place]) for row in rows] for place in places]
+        return is_counted and bool(cells) and all(all(column) and len({*column}) == len(column) for column in cells)
 
     def _counts_names(self, table: TableOfPage, match: re.Match[str]) -> bool:
         """Whether the question asks how many there are of what the column of names is called, and no more."""
