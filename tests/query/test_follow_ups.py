@@ -34,6 +34,11 @@ TEXTS = {
     "開発/注文表.md": (
         "# 注文の項目\n\n| No | 論理名 | 型 |\n| --- | --- | --- |\n| 1 | 購入日 | date |\n| 2 | 状態 | int |\n"
     ),
+    "規程/旅費規程.md": (
+        "# 旅費規程\n\n## 第4条 日当\n\n日当は、出張1日につき3,000円とする。\n\n"
+        "## 第5条 使用者\n\n社用車の使用者は、運転日報を提出する。\n"
+    ),
+    "開発/製品.csv": "品名,製造番号,廃棄金額,担当\nカメラ,S-77,300円,田中\nマイク,S-78,200円,佐藤\n",
     "あいさつ.md": "# 紹介\n\nこんなお悩みはありませんか。ありがとうの声が届いています。\n",
 }
 
@@ -81,6 +86,44 @@ def test_another_document_does_not_answer_what_that_spoken_of_does_not_say(base:
     assert "2.1" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("before", "question", "not_said"),
+    [
+        ("プロジェクターの購入日は", "残業はいつまで", "2019-06-10"),
+        ("プロジェクターの購入日は", "宿泊費は", "2019-06-10"),
+        ("プロジェクターの購入日は", "社長の給料は", "2019-06-10"),
+        ("プロジェクターの購入日は", "天気は何度", "2019-06-10"),
+        ("カメラの担当は", "電話番号は", "S-77"),
+        ("カメラの担当は", "税込金額は", "300円"),
+        ("カメラの担当は", "廃棄日は", "300円"),
+        ("カメラの廃棄金額は", "担当部署は", "田中"),
+    ],
+)
+def test_the_row_spoken_of_does_not_answer_what_it_has_no_column_for(
+    base: KnowledgeBase, before: str, question: str, not_said: str
+) -> None:
+    answer = base.ask(question, history=[Turn(before)])
+    assert not answer.answered or not_said not in answer.text
+
+
+def test_a_column_is_asked_for_by_its_name_with_an_end(base: KnowledgeBase) -> None:
+    answer = base.ask("担当者は", history=[Turn("カメラの廃棄金額は")])
+    assert answer.answered
+    assert "田中" in answer.sentences[0].text
+
+
+def test_another_thing_that_is_asked_for_too_is_answered_by_its_document(base: KnowledgeBase) -> None:
+    answer = base.ask("日当も教えて", history=[Turn("プロジェクターの保管場所は")])
+    assert answer.answered
+    assert "3,000円" in answer.sentences[0].text
+
+
+def test_what_was_spoken_of_before_the_turns_that_are_remembered_is_not_guessed(base: KnowledgeBase) -> None:
+    chain = ["プロジェクターの購入日は", "保管場所は", "状態も", "管理番号も", "購入日も"]
+    assert not base.ask("使用者も", history=[Turn(text) for text in chain]).answered
+    assert base.ask("管理番号も", history=[Turn(text) for text in chain[:3]]).answered
+
+
 def test_a_question_that_names_another_thing_is_answered_by_its_document(base: KnowledgeBase) -> None:
     answer = base.ask("用語集の分割とは何ですか", history=[Turn("プロジェクターの保管場所は")])
     assert answer.answered
@@ -95,10 +138,42 @@ def test_a_greeting_has_no_answer(base: KnowledgeBase, greeting: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["承認の手順は", "hello world の例は", "すみません、締め日は", "わかりました。次は"]
+    "question",
+    [
+        "承認の手順は",
+        "hello world の例は",
+        "すみません、締め日は",
+        "わかりました。次は",
+        "すみません、どこにありますか",
+        "すみません、だれにきけばいい",
+        "すみませんいくらですか",
+        "ごめん、いつまで",
+        "こんにちはだれですか",
+        "ありがとうはいつ",
+        "分かりましたか",
+        "承知のうえで",
+        "ありがとう？",
+    ],
 )
 def test_a_question_that_greets_is_one(question: str) -> None:
     assert not is_greeting(question)
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        "了解です。ありがとう",
+        "ありがとう😊",
+        "どうもありがとうございました！",
+        "お世話になっております。よろしくお願いいたします。",
+        "承知しました",
+        "すみませんでした",
+        "助かりました、ありがとうね〜",
+        "Hi there, thanks a lot!",
+    ],
+)
+def test_greetings_in_a_row_with_their_endings_and_signs_ask_nothing(greeting: str) -> None:
+    assert is_greeting(greeting)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +184,9 @@ def test_a_question_that_greets_is_one(question: str) -> None:
         ("注文の項目を教えてください", "すべて教えて", "注文の項目をすべて教えて"),
         ("画面はいくつありますか", "全部でいくらですか", ""),
         ("それは何ですか", "全部挙げて", ""),
+        ("就業規則の目的は？", "すべて教えて", "就業規則の目的をすべて教えて"),
+        ("How many screens are there?", "全部教えて", ""),
+        ("全部で何件ありますか", "全部教えて", ""),
     ],
 )
 def test_all_of_what_was_asked_is_a_whole_question(before: str, question: str, whole: str) -> None:

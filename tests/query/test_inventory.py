@@ -164,6 +164,16 @@ def test_filters_hold_for_what_is_counted(base: KnowledgeBase) -> None:
         "契約書は何部必要ですか",
         "どんな文書が登録されていますか",
         "latest version",
+        "3日間保存した資料はどこ",
+        "今日保存したマニュアルはどこ",
+        "議事録は30日間保存した後どうなる",
+        "契約書を修正したら5日以内に送りますか",
+        "今日変更したら資料はどこ",
+        "先週までに更新された資料はどれ",
+        "今日変更した手順書は",
+        "今週の修正の見積書を教えて",
+        "Which contract must be updated within the last 30 days of the term?",
+        "Which files are updated within the last 30 days of the term?",
         "ファイルは全部で何件" + "ありますか" * 50,
     ],
 )
@@ -178,6 +188,8 @@ def test_a_question_that_says_more_is_none_for_the_files(base: KnowledgeBase, qu
         ("今月更新されたファイルは何件", r"[\d-]{10}.* UTC に更新されたファイル: なし（全 9 件のうち）"),
         ("先月変更されたCSVを一覧で", r"[\d-]{10}〜[\d-]{10} UTC に更新されたCSV: なし（全 2 件のうち）"),
         ("Which files were changed yesterday?", r"files changed [\d-]{10} UTC: none of 9"),
+        ("ここ3日間に変更があった文書は", r"[\d-]{10}〜[\d-]{10} UTC に更新された.*: なし（全 9 件のうち）"),
+        ("Which files were updated in the last 3 days?", r"files changed .*: none of 9"),
     ],
 )
 def test_files_changed_in_a_period_are_told_by_their_times(base: KnowledgeBase, question: str, said: str) -> None:

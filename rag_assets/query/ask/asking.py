@@ -28,7 +28,7 @@ What stays out: how passages are found (`rag_assets.query.search.modes`).
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE
@@ -39,14 +39,14 @@ from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overviews.answering import documents_answer, files_answer, overview_answer
 from rag_assets.query.ask.quoted.answering import quotes_answer
 from rag_assets.query.ask.quoted.extracts import listed
-from rag_assets.query.ask.quoted.spoken_of import SpokenOf
+from rag_assets.query.ask.quoted.spoken_of import SpokenOf, tells_column, tells_own_words
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.tables.answering import neighbour_answer, rows_answer
 from rag_assets.query.ask.written.checking import marked, rendered
 from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.ask.written.writing import Writer, Writing
 from rag_assets.query.prompting import REMEMBERED_TURNS
-from rag_assets.query.search.rewriting_rules import is_greeting, whole_question
+from rag_assets.query.search.rewriting_rules import is_about_nothing, is_greeting, may_stand_alone, whole_question
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,22 @@ class Asking:
             return AnswerParts()
         if whole := whole_question(found.question, history):
             found = found.asking(whole, ())
-        return (
+        parts = (
             documents_answer(found)
             or overview_answer(found)
             or neighbour_answer(found)
             or rows_answer(found)
-            or quotes_answer(found, self.scorer, self.reader.context_tokens, self._spoken_of(found))
+            or self._quoted(found)
         )
+        if parts.near and found.goes_on and may_stand_alone(found.question):
+            alone = self._told(found.asking(found.question, ()))
+            is_own = tells_own_words(found.question, alone) and not tells_column(found.question, alone)
+            return alone if is_own and not alone.near else parts
+        return parts
+
+    def _quoted(self, found: Found) -> AnswerParts:
+        parts = quotes_answer(found, self.scorer, self.reader.context_tokens, self._spoken_of(found))
+        return replace(parts, near=parts.near or is_about_nothing(found.question, found.parameters.history))
 
     def _spoken_of(self, found: Found) -> SpokenOf | None:
         """What the question before was answered by, where this one cannot be understood without it."""

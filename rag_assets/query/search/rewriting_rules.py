@@ -83,16 +83,27 @@ _ALL_OF_IT = (
     f"(?P<request>(?:教えて|挙げて|列挙して|見せて|示して|出して)[{HIRAGANA}]{{0,8}})?"
 )
 _WHOLE_REQUEST = re.compile(_ALL_OF_IT)
+# what is done with something, or holds for it, and is not asked for by itself
+_ACTS = (
+    "申請|申込|提出|届出|連絡|通知|報告|登録|変更|修正|取得|取消|返却|返品|支払|請求|精算|承認|更新|保管|保存|有効|受付|利用|予約"
+    "|納品|検収|公開|実施|期限|期間|締切"
+)
+# a time, and a document, which are things by themselves
+_NOT_OF_ANOTHER = (
+    "[今昨明来毎本][日年月週回度朝晩]も"
+    rf"|\S{{0,12}}(?:規程|規則|規定|規約|マニュアル|ガイド|ガイドライン|資料|[{KANJI}]書)も"
+)
 # one that asks a further thing of what was spoken of, and names nothing else
 _OF_THE_SAME = re.compile(
     rf"{_ALL_OF_IT}$"  # 「全部挙げて」「一覧で」
     # 「購入日も」「保管温度も教えて」
-    r"|(?:あと|また|それと|ついでに)?、?(?P<further>[^\s。、の?？]{1,12}(?<![はがをにでと何つこ誰れ]))も(?:、?(?:合わせて|あわせて))?"
+    rf"|(?:あと|また|それと|ついでに)?、?(?P<further>(?!{_NOT_OF_ANOTHER})[^\s。、の?？]{{1,12}}"
+    rf"(?<=[{KANJI}{KATAKANA}A-Za-z0-9いきけげしちみり)])(?<![何誰]))も(?:、?(?:合わせて|あわせて))?"
     rf"(?:(?:教えて|知りたい|お願い|示して|挙げて)[{HIRAGANA}]{{0,8}})?$"
     # 「いつまでの予定？」
-    r"|(?:いつ|どこ|誰|だれ|何[年月日回個]?)(?:から|まで)?の[^\s。、はがをにで]{1,6}(?:です|でしょう)?か?$"
+    r"|(?:いつ|どこ|何[年月日回個]?)(?:から|まで)?の[^\s。、はがをにで]{1,6}(?:です|でしょう)?か?$"
     # 「申請はいつまで？」
-    rf"|[{KANJI}]{{2}}は(?:いつまで|いつから|何日前)[^。、はがを]{{0,8}}$"
+    rf"|(?:{_ACTS})は(?:いつまで|いつから|何日前)[^。、はがを]{{0,8}}$"
     # a verb with what is asked of it: 「何回に分けて取れる？」「いつまでに申請すればいい？」
     r"|(?:では|じゃあ|それでは)?、?(?:いつ|いくつ|いくら|何[回日年月週時分個人件度枚割円%]|どのくらい|どれくらい)"
     r"(?:ごと|前|後|以内|間)?(?:から|まで|が|で|に|を|へ)*"
@@ -170,17 +181,22 @@ _FURTHER_OF_THAT = re.compile(  # 「その版数は」
     f"(?:その|この)(?!他|ほか|場合|後|際|時|うち)[{KANJI}{KATAKANA}A-Za-z0-9]{{1,10}}(?:は|も)?"
     f"(?:何|いつ|どこ|誰|いくら|いくつ|教えて)?[{HIRAGANA}]{{0,8}}"
 )
-_GREETING = re.compile(
-    r"(?:(?:どうも|本当に|いつも|大変)?(?:こんにち[はわ]|こんばん[はわ]|おはよう|はじめまして|初めまして|(?:よろしく|宜しく)(?:お願い(?:いた|致)?(?:し|申し上げ))?|お疲れ様|おつかれさま|お世話に"
-    r"|ありがと[うー]?|有難う|有り難う|感謝(?:します|いたします)|助かりました|了解|承知|わかりました|分かりました|さようなら|すみません|ごめん)"
-    rf"[{HIRAGANA}、ー]{{0,14}}"
+_GREETS = (
+    "(?:(?:どうも|本当に|いつも|大変)?、?(?:こんにち[はわ]|こんばん[はわ]|おはよう|はじめまして|初めまして|さようなら|助かりました"
+    "|(?:よろしく|宜しく)(?:お願い(?:いた|致)?(?:し|申し上げ))?|お疲れ様|おつかれさま|お世話に(?:なり|なって[いお]り)"
+    "|ありがと[うー]?|有難う|有り難う|感謝(?:し|いたし)|了解|承知|わかりました|分かりました|すみません|ごめん)"
+    "(?:ございま(?:す|した)|ました|です|でした|ます|(?:いた|致)?しま(?:す|した)|なさい|[ねー])*"
     r"|(?:hi|hello|hey|good\s+(?:morning|afternoon|evening|day)|(?:many\s+)?thanks?(?:\s+(?:you|a\s+lot|so\s+much|very\s+much))*"
-    r"|thank\s+you(?:\s+(?:so|very)\s+much)?|(?:good)?bye|see\s+you|ok(?:ay)?|nice\s+to\s+meet\s+you)(?:\s+there)?)[\s!.。、~〜]*",
-    re.IGNORECASE,
+    r"|thank\s+you(?:\s+(?:so|very)\s+much)?|(?:good)?bye|see\s+you|ok(?:ay)?|nice\s+to\s+meet\s+you)(?:\s+there)?(?!\w))"
+)
+# several may be said in a row, with signs and emoji between and after them
+_GREETING = re.compile(
+    rf"(?:{_GREETS}[\s!.,。、~〜♪…\u2600-\u27bf\U0001f000-\U0001faff\u200d\ufe0f]*){{1,4}}", re.IGNORECASE
 )
 _COUNTED = re.compile(
     "[はがも]?(?:全部で|合計で|合計|全体で)?(?:何[^\\W何]{1,3}?|いくつ|どれくらい|どのくらい)[^何いど]{0,10}$"
 )
+_JAPANESE = re.compile(f"[{HIRAGANA}{KATAKANA}{KANJI}]")
 _THAT = re.compile("(?:その|それらの|この|あの)(?=[^\\s、。])")
 _DIGIT = re.compile(r"\d")
 _NUMBERED = re.compile(  # a code, a year or a month, or a bare number
@@ -244,6 +260,23 @@ def asks_of_the_same(question: str) -> bool:
     return bool(_OF_THE_SAME.match(text) or _FURTHER_OF_THAT.fullmatch(text))
 
 
+def may_stand_alone(question: str) -> bool:
+    """Whether a question that asks a further thing may name one by itself: 「日当も教えて」, but not 「購入日も」."""
+    text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip().rstrip(" ?.!。、")
+    match = _OF_THE_SAME.match(text)
+    return match is not None and match["further"] is not None and not text.endswith("も")
+
+
+def is_about_nothing(question: str, history: Sequence[Turn]) -> bool:
+    """Whether a question refers back, and none of the turns that are remembered stands by itself.
+
+    The first of fewer turns was the first of all, which has nothing to refer to.
+    """
+    if len(history) < REMEMBERED_TURNS:
+        return False
+    return all(map(refers_back, (question, *(turn.question for turn in history[-REMEMBERED_TURNS:]))))
+
+
 def is_greeting(text: str) -> bool:
     """Whether a text greets or thanks, and asks nothing."""
     return _GREETING.fullmatch(unicodedata.normalize("NFKC", text[:_LONGEST]).strip()) is not None
@@ -251,14 +284,17 @@ def is_greeting(text: str) -> bool:
 
 def whole_question(question: str, history: Sequence[Turn]) -> str:
     """The question that one asks which only wants all of what the one before asked for, as 「全部挙げて」 does after
-    「画面はいくつありますか」; empty for others.
+    「画面はいくつありますか」; empty for others, and where that one is not Japanese or names nothing.
     """
     text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip().rstrip(" ?.!。、")
     match = _WHOLE_REQUEST.fullmatch(text)
     if match is None or not history or refers_back(history[-1].question):
         return ""
-    things = _COUNTED.sub("", unicodedata.normalize("NFKC", history[-1].question[:_LONGEST]).strip())
-    things = things if things != history[-1].question else keywords(things)
+    asked = unicodedata.normalize("NFKC", history[-1].question[:_LONGEST]).strip().rstrip(" ?.!。、")
+    things = _COUNTED.sub("", asked)
+    things = things if things != asked else keywords(asked)
+    if not _JAPANESE.search(asked) or not _CONTENT.search(things):
+        return ""
     return f"{things}をすべて{match['request'] or '教えて'}"
 
 

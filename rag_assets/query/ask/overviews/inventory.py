@@ -156,14 +156,17 @@ _PERIOD = re.compile(
     r"(?P<today>今日|本日|きょう|\btoday\b)|(?P<yesterday>昨日|きのう|\byesterday\b)"
     r"|(?P<this_week>今週|\bthis week\b)|(?P<last_week>先週|\blast week\b)"
     r"|(?P<this_month>今月|\bthis month\b)|(?P<last_month>先月|\blast month\b)"
-    r"|(?:過去|直近|ここ|この)?(?P<days>\d{1,3})日(?:以内|間)"
-    r"|\b(?:in|within) the (?:last|past) (?P<days_en>\d{1,3}) days\b",
+    r"|(?:過去|直近|ここ|この)(?P<days>\d{1,3})日(?:以内|間)?"
+    r"|\b(?:in|within) the (?:last|past) (?P<days_en>\d{1,3}) days\b(?! of\b)",
     re.IGNORECASE,
 )
-_CHANGED = re.compile(
-    r"(?:更新|変更|改訂|編集|修正|保存)(?:が?あった|され|した|して|の)|\b(?:changed|updated|modified|edited)\b",
+_DONE_IN_IT = re.compile(  # behind a period
+    r"(?:に|で|、|の?うちに|中に)?(?:更新|変更|改訂|編集|修正)(?:[がの]?あった|され|した|して)"
+    r"|(?:'s)? (?:changed|updated|modified|edited)\b",
     re.IGNORECASE,
 )
+_DONE_BEFORE = re.compile(r"\b(?:changed|updated|modified|edited) $", re.IGNORECASE)
+_NOT_CHANGED = re.compile("後|たら|まで")  # what is done with files once they are changed, or by when
 _SAID_BESIDE = re.compile(  # what such questions may say beside a folder
     "|".join(
         (
@@ -243,7 +246,7 @@ class InventoryAsked:
         failures = FailuresAsked.of(_FILE_NAME.sub(" ", text), names_file=names_file)
         if failures is not None and (names_file or failures.of_things or _OF_FILES.search(text)):
             return cls(_Kind.FAILURES, text)
-        if _PERIOD.search(text) and _CHANGED.search(text) and _OF_FILES.search(text):
+        if _change(text) is not None and _OF_FILES.search(text):
             return cls(_Kind.CHANGED, text)
         of_folders = _OF_FOLDERS.search(text) is not None
         kinds = [kind for kind, pattern in _INTENTS.items() if re.search(pattern, text, re.IGNORECASE)]
@@ -360,7 +363,8 @@ def inventory(
     if asked.kind is _Kind.FAILURES:
         return _failures(asked.text, every, language, stored, passages_of)
     is_changed = asked.kind is _Kind.CHANGED
-    text = _CHANGED.sub(" ", _PERIOD.sub(" ", asked.text)) if is_changed else asked.text
+    change = _change(asked.text) if is_changed else None
+    text = change[1] if change is not None else asked.text
     named_part = documents_called(text, every, _SAID_BESIDE)
     if named_part is None:
         return None
@@ -377,8 +381,8 @@ def inventory(
         return _no_folder(folder, every, language, stored, passages_of)
     choice = _choice(rest, asked.text, folder, sorted(below, key=lambda row: row["document_id"]))
     rows = choice.rows
-    if is_changed:
-        return _changed(asked.text, plain_name(folder), choice, language, passages_of)
+    if change is not None:
+        return _changed(change[0], plain_name(folder), choice, language, passages_of)
     if not rows and (choice.is_of_kind or asked.kind is not _Kind.COUNT or not _IS_HELD.search(asked.text)):
         return None
     heads, items = _heads_and_items(asked, plain_name(folder), choice, len(below), language)
@@ -395,19 +399,32 @@ def inventory(
     return AnswerParts(tuple(writer.sentences), tuple(writer.sources), _text("opening", language))
 
 
-def _changed(text: str, folder: str, choice: _Chosen, language: str, passages_of: PassagesOf) -> AnswerParts:
-    """The files last changed in the period that a question names, by UTC; nothing where none has a time."""
+def _change(text: str) -> tuple[re.Match[str], str] | None:
+    """The period in which a question says that files were changed, and the question without it; None for others."""
+    if _NOT_CHANGED.search(text):
+        return None
+    for period in _PERIOD.finditer(text):
+        before, after = text[: period.start()], text[period.end() :]
+        if done := _DONE_IN_IT.match(after):
+            return period, f"{before} {after[done.end() :]}"
+        if done := _DONE_BEFORE.search(before):
+            return period, f"{before[: done.start()]} {after}"
+    return None
+
+
+def _changed(
+    period: re.Match[str], folder: str, choice: _Chosen, language: str, passages_of: PassagesOf
+) -> AnswerParts | None:
+    """The files last changed in the period that a question names, by UTC; None where there are none with a time."""
     dated = [row for row in choice.rows if row["modified_at"]]
     if not dated:
-        return AnswerParts()
-    match = _PERIOD.search(text)
-    assert match is not None
-    start, end = _period(match, datetime.now(UTC))
+        return None
+    start, end = _period(period, datetime.now(UTC))
     rows = [row for row in dated if start <= row["modified_at"] < end]
     noun, scope = " ".join(choice.nouns) or _text("files", language), f"{folder}: " if folder else ""
     first, last = (f"{day:%Y-%m-%d}" for day in (start, end - timedelta(days=1)))
-    period = _text("period" if first != last else "day", language).format(start=first, end=last)
-    noun = _text("changed_in", language).format(noun=noun, period=period)
+    days = _text("period" if first != last else "day", language).format(start=first, end=last)
+    noun = _text("changed_in", language).format(noun=noun, period=days)
     template = _text("count" if rows else "none", language)
     head = template.format(scope=scope, noun=noun, count=len(rows) or len(choice.rows))
     head += _text("of_all", language).format(count=len(choice.rows)) if rows else ""

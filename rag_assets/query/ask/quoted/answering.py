@@ -60,7 +60,7 @@ def quotes_answer(
     if spoken_of.goes_on_in(found.question, of_same):
         return of_same
     of_all = _quoted(found, found.hits, (), scorer, context_tokens)
-    if of_all.near or not asks_of_the_same(found.question):
+    if of_all.near or not (asks_of_the_same(found.question) or spoken_of.is_told_by(of_all)):
         return of_all
     is_of_same = of_all.sources[0].document_id == spoken_of.document_id
     return of_all if is_of_same and spoken_of.goes_on_in(found.question, of_all) else replace(of_same, near=True)

@@ -21,6 +21,7 @@ _WORD = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_-]{{2,}}")
 _ASKED = re.compile(rf"何[{KANJI}]{{0,2}}|いつ|どこ|誰|いく[つら]|どの|どれ")
 _SHARED_COLUMNS = 0.6  # of the row with fewer cells, from which two are of one table
 _CELL = " | "
+_OF_COLUMNS = "日名者"  # ends of what columns are called, which may be left out
 _HELD = 0.6  # of the words of a question that its answer holds
 
 
@@ -38,7 +39,7 @@ class SpokenOf:
 
     @classmethod
     def of(cls, parts: AnswerParts) -> "SpokenOf | None":
-        """What an answer spoke of; None where nothing was found, or several documents say it."""
+        """What the first statement of an answer spoke of; None where nothing was found."""
         if parts.near or not parts.sentences or not parts.sentences[0].citations:
             return None
         first = parts.sentences[0].citations[0]
@@ -56,7 +57,7 @@ class SpokenOf:
         words, traits = own_words(question), AnswerTraits.of(question)
         cells = [(fold_name(header.rpartition(" > ")[2]), value) for header, value in statement.cells]
         named = [
-            [value for header, value in cells if len(header) > 1 and (word in header or header in word)]
+            [value for header, value in cells if len(header) > 1 and _is_called(header, word)]
             for word in map(fold_name, words)
         ]
         values = [value for values in named for value in values if not NOTHING.fullmatch(value)]
@@ -64,17 +65,20 @@ class SpokenOf:
 
     def goes_on_in(self, question: str, parts: AnswerParts) -> bool:
         """Whether an answer from the same document is one to what a question asks: it holds what the question names
-        by itself; or it is the row that was spoken of, or the question asks for a measure, and names nothing else or
-        both.
+        by itself; or, where that is nothing, it is the row that was spoken of, or the question asks for a measure.
         """
         if parts.near or not parts.sentences:
             return False
-        is_row = parts.sentences[0].citations[0].quote == self.quote and _CELL in self.quote
-        is_measured = AnswerTraits.of(question).measured
-        if (is_row and is_measured) or not own_words(question):
-            return is_row or is_measured
-        place = str(parts.sources[0].citation) if parts.sources else ""
-        return holds_own_words(question, f"{parts.sentences[0].text} {place}")
+        words = own_words(question)
+        is_row = self.is_told_by(parts)
+        if not words:
+            return is_row or AnswerTraits.of(question).measured
+        return (is_row and tells_column(question, parts)) or tells_own_words(question, parts)
+
+    def is_told_by(self, parts: AnswerParts) -> bool:
+        """Whether an answer begins with the row that was spoken of."""
+        quotes = [citation.quote for sentence in parts.sentences[:1] for citation in sentence.citations[:1]]
+        return quotes == [self.quote] and _CELL in self.quote
 
     def is_row_unnamed(self, question: str, columns: Set[str], statement: Statement) -> bool:
         """Whether a statement is another row of the table than was spoken of, and the question names nothing of it.
@@ -107,6 +111,25 @@ def holds_own_words(question: str, text: str) -> bool:
     """Whether a text holds most of what a question names by itself."""
     words = content_words(" ".join(own_words(question)))
     return sum(shares_held(words, one_line(text))) >= _HELD * len(words)
+
+
+def tells_own_words(question: str, parts: AnswerParts) -> bool:
+    """Whether the first statement of an answer, or its place, holds most of what a question names by itself."""
+    place = str(parts.sources[0].citation) if parts.sources else ""
+    return bool(parts.sentences) and holds_own_words(question, f"{parts.sentences[0].text} {place}")
+
+
+def tells_column(question: str, parts: AnswerParts) -> bool:
+    """Whether all that a question names are headers of the row that an answer begins with."""
+    row = parts.sentences[0].text if parts.sentences else ""
+    named = [cell.partition(": ")[0] for cell in row.split(_CELL) if ": " in cell]
+    headers = [fold_name(header.rpartition(" > ")[2]) for header in named]
+    return all(any(_is_called(header, word) for header in headers) for word in map(fold_name, own_words(question)))
+
+
+def _is_called(header: str, word: str) -> bool:
+    """Whether a column may be meant by a word: 「購入日時」 by 「購入日」, and 「担当」 by 「担当者」."""
+    return word in header or (word[-1] in _OF_COLUMNS and word[:-1] == header)
 
 
 def own_words(question: str) -> list[str]:
