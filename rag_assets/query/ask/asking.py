@@ -9,7 +9,6 @@ passages ──► nothing found ───────────────�
     │        ├──► asks about documents as a whole ───► overview               overviews: overview
     │        ├──► asks for the row beside one ───────► that row               tables: neighbours
     │        ├──► asks for rows of a whole table ────► rows, their number     tables: table_rows, row_sentences
-    │        ├──► asks for the next of a row ────────► the row beside it      tables: neighbours
     │        ├──► names a table, and its fields ─────► fields                 tables: table_fields
     │        ├──► names what rows share with a quote ► rows, their number     tables: rows_sharing
     │        ├──► asks what kinds a column has ──────► its values             tables: column_values
