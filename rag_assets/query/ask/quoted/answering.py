@@ -4,6 +4,7 @@ What stays out: which statements answer (`extracts`), and what whole tables tell
 """
 
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,7 @@ from rag_assets.query.search.composite import Ask, parts_of
 from rag_assets.query.search.rewriting_rules import asks_of_the_same, referred, with_history
 
 _CELL = " | "
+_TOPIC = re.compile("(?!その|この|それ|これ)[^、。は]{1,12}は")  # that a question names by itself
 _PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the question names
 
 _log = logging.getLogger(__name__)
@@ -60,7 +62,8 @@ def quotes_answer(
     if spoken_of.goes_on_in(found.question, of_same):
         return of_same
     of_all = _quoted(found, found.hits, (), scorer, context_tokens)
-    if of_all.near or not (asks_of_the_same(found.question) or spoken_of.is_told_by(of_all)):
+    is_of_own_topic = _TOPIC.match(found.question) is not None and spoken_of.is_told_by(of_all)
+    if of_all.near or not (asks_of_the_same(found.question) or is_of_own_topic):
         return of_all
     is_of_same = of_all.sources[0].document_id == spoken_of.document_id
     return of_all if is_of_same and spoken_of.goes_on_in(found.question, of_all) else replace(of_same, near=True)
