@@ -51,11 +51,12 @@ _LINKED_FILE = re.compile(
     rf"\.({'|'.join(extension for document_format in _LINKED for extension in document_format.extensions)})(#.*)?$",
     re.IGNORECASE,
 )
+ONLY_PICTURES = "nothing but pictures, whose text is not read"  # of a slide or sheet
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _MADE_BY_PROGRAM = re.compile(  # a guess at what a picture shows, the name of a drawn sign, an address
     r"(?:自動的に|精度で)生成された説明|AI 生成コンテンツ|description automatically generated|AI-generated content"
     r"|automatically generated description|(?:塗りつぶし|枠線|with solid fill|\boutline)[)）]?$"
-    r"|^(?:画面の領域|screen clipping)$|^(?:https?://|cid:)\S*$",
+    r"|^(?:画面の領域|screen clipping|(?:picture|image|図|画像|写真) ?\d*)$|^(?:https?://|cid:)\S*$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)

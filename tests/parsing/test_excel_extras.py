@@ -284,7 +284,6 @@ def test_pictures_are_listed_with_their_alternative_text() -> None:
     blocks = drawn(picture.format("構成図"), picture.format(""))
     assert [(block.kind, block.text, block.cell_range) for block in blocks] == [
         (BlockKind.CAPTION, "図: 構成図", "A1:J1"),
-        (BlockKind.CAPTION, "図", "A2:J2"),
     ]
 
 

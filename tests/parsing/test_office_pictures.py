@@ -5,14 +5,18 @@ import io
 from typing import Any
 
 import docx
+import openpyxl
+import openpyxl.drawing.image
 import pptx
 import pytest
 from docx.oxml import parse_xml
+from golden import LIMITS
 from office_building import W, saved, shown
 from pptx.util import Pt
 
-from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block
+from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.flow import picture_block
 from rag_assets.parsing.office.slides import parse_pptx
 from rag_assets.parsing.office.word import parse_docx
@@ -58,6 +62,7 @@ def test_alternative_texts_of_docx_pictures_are_captions() -> None:
         ("A screenshot of a phone  Description automatically generated", False),
         ("建物 が含まれている画像  非常に高い精度で生成された説明", False),
         ("Text Automatically generated description", False),
+        ("Picture 3", False),
         ("バッジ: チェックマーク 単色塗りつぶし", False),
         ("悲しそうな顔 (塗りつぶし)", False),
         ("画面の領域", False),
@@ -124,4 +129,32 @@ def test_targets_of_pptx_links_stand_behind_their_text() -> None:
         (BlockKind.HEADING, "参照"),
         (LIST_ITEM, "前 設計書 <spec.xlsx> と 例"),
         (PARAGRAPH, "窓口 <https://example.org/desk>"),
+    ]
+
+
+def test_a_slide_of_nothing_but_pictures_is_told_as_unread() -> None:
+    presentation = pptx.Presentation()
+    for text in ("", "下の文"):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+        slide.shapes.add_picture(io.BytesIO(PIXEL), Pt(10), Pt(10), Pt(40), Pt(50))
+        if text:
+            slide.shapes.add_textbox(Pt(10), Pt(100), Pt(90), Pt(20)).text_frame.text = text
+    presentation.slides.add_slide(presentation.slide_layouts[6])  # empty
+    failures = parse_pptx(saved(presentation), 1000, 1 << 26, 100).failures
+    assert [(failure.cause, failure.page_number, failure.message) for failure in failures] == [
+        (FailureCause.NO_TEXT, 1, "slide 1: nothing but pictures, whose text is not read")
+    ]
+
+
+def test_a_sheet_of_nothing_but_pictures_is_told_as_unread() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.title = "一覧"
+    workbook.active["A1"] = "画面"
+    workbook.create_sheet("画面").add_image(openpyxl.drawing.image.Image(io.BytesIO(PIXEL)), "B2")
+    workbook.create_sheet("空")
+    stream = io.BytesIO()
+    workbook.save(stream)
+    failures = parse_excel(stream.getvalue(), LIMITS).failures
+    assert [(failure.cause, failure.page_number, failure.message) for failure in failures] == [
+        (FailureCause.NO_TEXT, 2, 'sheet "画面": nothing but pictures, whose text is not read')
     ]

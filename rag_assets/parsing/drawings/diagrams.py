@@ -10,13 +10,13 @@ shape, or right beside or around a smaller one; it names no other shape, and is 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.drawings.drawings import Drawing, Shape, ShapeKind
-from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.flow import area_of, picture_block
 from rag_assets.parsing.geometry import (
     Line,
     Point,
@@ -78,17 +78,14 @@ class Diagram:
 
 
 def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
-    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture."""
+    """Blocks of a drawing, without sections: a diagram for shapes that belong together, captions of pictures."""
     shapes, blocks = drawing.shapes, []
     for diagram in find_diagrams(drawing, texts):
         members = [index for index in diagram.members if shapes[index].text] or diagram.members
         area = Area.around(shapes[index].area for index in members)
         blocks.append(Block(BlockKind.DIAGRAM, "\n".join((*diagram.texts, *diagram.edges)), cell_range=area.label))
-    for shape in shapes:
-        if shape.kind is ShapeKind.PICTURE:
-            text = f"図: {shape.text}" if shape.text else "図"
-            blocks.append(Block(BlockKind.CAPTION, text, cell_range=shape.area.label))
-    return blocks
+    captions = ((shape, picture_block(shape.text)) for shape in shapes if shape.kind is ShapeKind.PICTURE)
+    return [*blocks, *(replace(caption, cell_range=shape.area.label) for shape, caption in captions if caption)]
 
 
 def diagram_problems(drawing: Drawing) -> tuple[ParseError, ...]:

@@ -28,13 +28,14 @@ from rag_assets.parsing.archive import Archive, open_container
 from rag_assets.parsing.detect import OLE_MAGIC
 from rag_assets.parsing.drawings.controls import place_controls
 from rag_assets.parsing.drawings.diagrams import diagram_blocks, diagram_problems
-from rag_assets.parsing.drawings.drawings import read_drawing
+from rag_assets.parsing.drawings.drawings import ShapeKind, read_drawing
 from rag_assets.parsing.excel import notes
 from rag_assets.parsing.excel.cells import MAXIMUM_CHARS, SheetCells, block_area, disjoint, read_sheet, take_covered
 from rag_assets.parsing.excel.formats import general
 from rag_assets.parsing.excel.layout.sections import arrange
 from rag_assets.parsing.excel.layout.sheet import cell_blocks
 from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, clean_text, open_workbook
+from rag_assets.parsing.flow import ONLY_PICTURES
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.text.cells import Area
 
@@ -147,6 +148,8 @@ def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists
         blocks += notes.comment_blocks(archive, relations.values(), workbook.people)
     except ParseError as error:
         problems.append(error)
+    if not blocks and any(shape.kind is ShapeKind.PICTURE for drawing in drawings for shape in drawing.shapes):
+        problems.append(ParseError(FailureCause.NO_TEXT, ONLY_PICTURES))
     arranged_blocks = notes.with_formulas(arrange(blocks), cells.formulas)
     choices, hidden = notes.choice_blocks(cells, entry.name, lists), notes.hidden_blocks(cells)
     return [*arranged_blocks, *choices, *hidden, *notes.margin_blocks(cells.margins)], problems

@@ -22,6 +22,7 @@ from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import LINES, ShapeKind, box_of, group_frame, property_of, read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.flow import (
+    ONLY_PICTURES,
     around,
     clean,
     fill_grid,
@@ -170,6 +171,10 @@ def _read_slide(
                 failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
     blocks.extend(beside)
     blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
+    if any(local_name(shape.element) == "pic" for shape in shapes) and all(
+        block.kind is BlockKind.HEADER for block in blocks
+    ):
+        failures.append(Failure(FailureCause.NO_TEXT, f"slide {number}: {ONLY_PICTURES}", number))
     role = PageRole.CONTENTS if is_agenda(blocks) else None
     if number == 1 and any(shape.placeholder == "ctrTitle" for shape in shapes) and is_cover(blocks):
         role = PageRole.COVER
