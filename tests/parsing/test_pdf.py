@@ -850,3 +850,31 @@ def test_a_line_that_goes_on_in_kana_belongs_to_the_one_above_without_a_shared_m
     texts = [(235.0, 100.0, 10.0, "当番の表を配り"), (72.0, 114.0, 10.0, "ます。")]
     (page,) = parse_pdf(make_pdf(["\n".join([label, *map(show, texts)])]), 1).pages
     assert [(block.kind, block.text[-6:]) for block in page.blocks] == [(BlockKind.PARAGRAPH, "を配ります。")]
+
+
+def test_a_clause_set_apart_from_its_number_goes_on_below() -> None:
+    lines = [
+        "Items for the agenda must be submitted in writing to the secretary no less than",
+        "one week prior to the meeting. Failure to submit an item for the agenda in this way may lead",
+        "to it being tabled.",
+        "These officers shall be elected by ballot vote every two years in the month of",
+        "They are to be paid to the treasurer by the end of the month of June every year.",
+    ]
+    page: list[Piece] = [
+        (72, 100, 10, "Section 2."),
+        (150, 100, 10, lines[0]),
+        (72, 114, 10, lines[1]),
+        (72, 128, 10, lines[2]),
+        (72, 142, 10, "B."),
+        (108, 142, 10, lines[3]),
+        (108, 156, 10, "May."),
+        (72, 170, 10, "C."),
+        (108, 170, 10, "Dues"),
+        (108, 184, 10, lines[4]),
+    ]
+    assert [text for _, text in shown(parse_pdf(make_pdf([page]), 10).pages[0].blocks)] == [
+        " ".join(("Section 2.", *lines[:3])),
+        f"B. {lines[3]} May.",
+        "C. Dues",
+        lines[4],
+    ]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.flow import Sections, around, is_cjk, join_lines, letters
-from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line
+from rag_assets.parsing.pdf.lines import GOES_ON, GOING_ON, LABEL, LATIN_WORD, LIST_ITEM, Line, item_start
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.runs import Bookmark
 from rag_assets.parsing.pdf.tables import repeat_headers
@@ -238,7 +238,8 @@ class Layout:
         is_title = line.size >= self._body * _HEADING_SIZE or line.is_bold
         has_room = (margin or edge) - last.box[2] > 1.5 * line.size
         is_announced = last.text.endswith(_ANNOUNCING) and has_room and not line.text[0].islower()
-        reach = self._reaches.get((last.region, round(last.box[0] / _MARGIN_STEP)), 0.0)
+        lefts = {round(item.box[0] / _MARGIN_STEP) for item in ((last, line) if _hangs(last, line) else (last,))}
+        reach = max(self._reaches.get((last.region, left), 0.0) for left in lefts)
         return is_announced or _looks_like_beginning(paragraph, line, margin, reach, is_title=is_title)
 
 
@@ -306,14 +307,17 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reac
     last = paragraph[-1]
     room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
     short = room > 1.5 * line.size
-    indent = line.box[0] - last.box[0]
+    hangs = _hangs(last, line)
+    indent = 0.0 if hangs else line.box[0] - last.box[0]
+    is_below_title = hangs and reach - last.box[2] > _HEADING_ROOM * line.size
     is_dated = _DATED.fullmatch(last.text) and not GOING_ON.match(line.text)
     if is_dated or (_DATED.fullmatch(line.text) and not GOES_ON.search(last.text)):
         return True
     if last.text.endswith("。") and _begins_clause(paragraph[0].text, line.text):
         return True
     below_section = len(paragraph) == 1 and _SECTION_NUMBER.match(last.text)
-    if LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
+    has_mark = item_start(line) is not None or LIST_ITEM.match(line.text)
+    if is_below_title or has_mark or (short and _NUMBERED_HEADING.match(line.text)):
         return True
     is_labelled = LABEL.match(line.text) and not line.text.endswith((":", "："))
     begins = _ARTICLE.match(line.text) or (is_labelled and LABEL.match(paragraph[0].text))
@@ -333,6 +337,12 @@ def _looks_like_beginning(paragraph: list[Line], line: Line, margin: float, reac
     first_word = next(iter(line.text.split(maxsplit=1)), "")
     would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
     return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or would_have_fitted)
+
+
+def _hangs(last: Line, line: Line) -> bool:
+    """Whether a line begins where the text of the item does that the one above begins with."""
+    start = item_start(last)
+    return start is not None and abs(line.box[0] - start) < 0.5 * line.size
 
 
 def _begins_clause(first: str, text: str) -> bool:

@@ -35,6 +35,11 @@ _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
 # A drawn bullet, in sizes of the type: its height at most, how far it is from its line, how far its middle is from it.
 _DOT_SIZE, _DOT_GAP, _DOT_SHIFT = 0.7, 2.5, 0.4
+_ITEM_MARK = re.compile(
+    rf"[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}]|[ivx]{{1,4}}|[一二三四五六七八九十]{{1,3}})[)）.．]|(?:Section|Article)\s\d{{1,2}}[.:]?"
+    r"|第\s?[\d一二三四五六七八九十百]+\s?[条項]",
+    re.IGNORECASE,
+)
 _NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
 LIST_ITEM = re.compile(
     rf"^(?:[・･•●○⚫■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][\d{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
@@ -464,7 +469,7 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
-    elif len(parts) == 2 and _BULLET.fullmatch(parts[0].text.strip()):
+    elif len(parts) == 2 and _is_mark(parts[0].text) and not has_leaders:
         is_row = False
     clean_parts = (
         () if has_leaders or len(parts) < 2 else tuple(LinePart(p.left, p.right, _clean_line(p.text)) for p in parts)
@@ -472,6 +477,17 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
     cells = tuple(_cells(row)) if clean_parts and not is_vertical else ()
     box = around(run.box for run in row)
     return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, clean_parts, cells)
+
+
+def _is_mark(text: str) -> bool:
+    """Whether a text is the bullet, number or letter of an item or clause."""
+    return bool(_BULLET.fullmatch(text.strip()) or _ITEM_MARK.fullmatch(text.strip()))
+
+
+def item_start(line: Line) -> float | None:
+    """Where the text of an item begins behind its mark; None of a line that has no mark set apart."""
+    has_mark = len(line.parts) == 2 and not line.is_row and _is_mark(line.parts[0].text)
+    return line.parts[1].left if has_mark else None
 
 
 def _cells(row: Sequence[Run]) -> Iterator[LinePart]:
