@@ -9,7 +9,8 @@ Chinese and Japanese characters overlapping pairs are terms, and each ideograph 
 that names and new words are found, and single ideographs let short words match. Hiragana alone carries grammar and is
 left out as single characters. Words in other scripts are terms as they stand, and compound identifiers (`clientName`,
 `client_name`) also in their parts, so that both the exact form and the plain word are found, the exact form with more
-weight. Inflection is left to the vectors: there is no stemming.
+weight. A date is a term besides, in one form however it is written (`2024/4/1`, `令和6年4月1日`). Inflection is left to
+the vectors: there is no stemming.
 
 Words that carry what a text says (`content_words`), without particles, articles, auxiliaries and endings. Of Japanese
 and Chinese, runs of ideographs are words, compared by their overlapping pairs of characters, and runs of katakana, by
@@ -63,6 +64,11 @@ _ERA_YEAR = re.compile(
     r"(?P<era>明治|大正|昭和|平成|令和)(?P<year>\d{1,2}|元)年|(?<![\w-])(?P<letter>[SHR])(?P<number>\d{1,2})(?=年度|年\d{1,2}月)"
 )
 _WESTERN_YEAR = re.compile(r"(?<!\d)(?:18|19|20)\d\d(?=年)")
+FULL_DATE = re.compile(
+    rf"(?<!\d)(?:(?P<western>(?:19|20)\d\d)\s?[年/.-]|(?P<era>{'|'.join(_ERAS)})\s?(?P<year>\d{{1,2}}|元)\s?年)"
+    r"\s?(?P<month>1[0-2]|0?[1-9])\s?[月/.-]\s?(?P<day>3[01]|[12]\d|0?[1-9])(?!\d)日?"
+)
+_DATE_IN_FIGURES = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?!\d)")
 
 # Words that carry what a text says.
 _OTHER = rf"[^\W_{HAN}{KANA}]"
@@ -161,12 +167,33 @@ def kind_of(term: str) -> TermKind:
 
 
 def _terms(text: str) -> Iterator[str]:
-    for match in _RUN.finditer(unicodedata.normalize("NFKC", text)):
+    plain = unicodedata.normalize("NFKC", text)
+    yield from _dates(plain)
+    for match in _RUN.finditer(plain):
         run = match.group()
         if match.lastgroup == "cjk":
             yield from _cjk_terms(run)
         else:
             yield from _word_terms(run.strip("_")[:_WORD_CHARS])
+
+
+def _dates(plain: str) -> Iterator[str]:
+    """The dates of a text, each as `2024/04/01`."""
+    yield from filter(None, map(_date, FULL_DATE.finditer(plain)))
+    yield from map("/".join, _DATE_IN_FIGURES.findall(plain))
+
+
+def _date(match: re.Match[str]) -> str:
+    """A date as `2024/04/01`; empty where its era had no such year."""
+    year = int(match["western"] or _western_year(match["era"], match["year"]))
+    return f"{year}/{int(match['month']):02}/{int(match['day']):02}" if year else ""
+
+
+def _western_year(era: str, year: str) -> int:
+    """The Western year of one of an era; 0 where the era had none such."""
+    before, count = _ERAS[era]
+    number = 1 if year == "元" else int(year)
+    return before + number if 0 < number <= count else 0
 
 
 def _cjk_terms(run: str) -> Iterator[str]:
@@ -195,12 +222,11 @@ def years_otherwise(text: str) -> list[str]:
     `平成31年` and `令和元年` for `2019年`.
     """
     plain = unicodedata.normalize("NFKC", text)
-    years: list[str] = []
-    for match in _ERA_YEAR.finditer(plain):
-        before, count = _ERAS[match["era"] or _ERA_LETTERS[match["letter"]]]
-        number = match["year"] or match["number"]
-        year = 1 if number == "元" else int(number)
-        years += [f"{before + year}年"] if 0 < year <= count else []
+    western_years = (
+        _western_year(match["era"] or _ERA_LETTERS[match["letter"]], match["year"] or match["number"])
+        for match in _ERA_YEAR.finditer(plain)
+    )
+    years = [f"{year}年" for year in western_years if year]
     for match in _WESTERN_YEAR.finditer(plain):
         for era, (before, count) in _ERAS.items():
             if 0 < (year := int(match[0]) - before) <= count:
@@ -209,11 +235,12 @@ def years_otherwise(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[tuple[str, ...]]:
-    """The words that carry what a text says, in their order, each as the terms by which it is compared.
+    """The words that carry what a text says, in their order, each as the terms by which it is compared; a date is one.
 
     Of very long ones, which are data, those of their beginning.
     """
-    words = (word for match in _WORD.finditer(_plain(text)) for word in _words(match.lastgroup, match.group()))
+    plain = FULL_DATE.sub(lambda match: f" {_date(match) or match[0]} ", _plain(text))
+    words = (word for match in _WORD.finditer(plain) for word in _words(match.lastgroup, match.group()))
     return [word[:_WORD_CHARS] for word in words]
 
 
@@ -222,6 +249,7 @@ def content_terms(text: str) -> frozenset[str]:
     plain = _plain(text)
     terms = {character for character in set(plain) if _is_wide(character)}
     terms.difference_update(_ASKED_CHARACTERS)
+    terms.update(_dates(plain))
     for match in _WORD.finditer(plain):
         for word in _words(match.lastgroup, match.group()):
             terms.update(word)
@@ -257,7 +285,7 @@ def shares_held(words: Sequence[tuple[str, ...]], text: str) -> list[float]:
 
 def _narrow_terms(plain: str) -> frozenset[str]:
     """The terms of a text but for pairs of ideographs and threes of katakana."""
-    terms: set[str] = set()
+    terms = set(_dates(plain))
     for match in _NARROW_WORD.finditer(plain):
         for word in _words(match.lastgroup, match.group()):
             terms.update(word)

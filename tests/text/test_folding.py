@@ -37,6 +37,10 @@ from rag_assets.text.folding import (
         ("Größe naïve", "größe naïve"),
         ("한국어 text", "한국어 text"),
         ("x" * 100, "x" * 64),
+        ("2024-4-1", "2024/04/01 2024 4 1"),
+        ("令和6年4月1日", "2024/04/01 令 令和 和 6 年 4 月 1 日"),
+        ("20240401.xlsx", "2024/04/01 20240401 xlsx"),
+        ("昭和99年1月1日 2024-13-01", "昭 昭和 和 99 年 1 月 1 日 2024 13 01"),
     ],
 )
 def test_terms(text: str, terms: str) -> None:
@@ -56,6 +60,7 @@ def test_a_query_names_each_term_once_and_is_bounded() -> None:
         ("トークンを使う", [("トーク", "ークン"), ("使",)]),
         ("clientName, client_name", [("clien",), ("name",), ("clien",), ("name",)]),
         ("Ｅ０００４ は 1,250 円、30日", [("e0004",), ("1250",), ("円",), ("30",), ("日",)]),
+        ("2024年4月1日の最高値", [("2024/04/01",), ("最高", "高値")]),
         ("registered registrations", [("regis",), ("regis",)]),
         ("A U.S. B", []),
         ("です。", []),
@@ -72,6 +77,9 @@ def test_words(text: str, words: list[tuple[str, ...]]) -> None:
         ("田", "水田がある", 1.0),
         ("有効期限", "有効な値", 1 / 3),
         ("E000", "E0004", 0.0),
+        ("2024年4月1日", "| 2024-04-01 | 3 |", 1.0),
+        ("2024/4/1", "令和６年４月１日", 1.0),
+        ("2024/4/1", "2024/4/10", 0.0),
         ("12", "1200", 0.0),
         ("the", "the", 0.0),
     ],
@@ -95,7 +103,8 @@ def test_years_of_eras_and_of_the_western_calendar(text: str, years: list[str]) 
     assert years_otherwise(text) == years
 
 
-_MIXED = st.text(st.sampled_from("顧客検索管理何件ーサービスキ第12,.:/abcXYZs_ 、。\nのを"), max_size=60)
+_CHARACTERS = st.text(st.sampled_from("顧客検索管理何件ーサービスキ第12,.:/abcXYZs_ 、。\nのを"), max_size=60)
+_MIXED = st.tuples(_CHARACTERS, st.sampled_from(["", "2012/1/2", "平成24年1月2日"]), _CHARACTERS).map("".join)
 
 
 @given(_MIXED, _MIXED)

@@ -19,7 +19,6 @@ from rag_assets.query.ask.quoted.statements import (
     StatementKind,
 )
 from rag_assets.query.ask.quoted.wanted import (
-    FULL_DATE,
     NOTHING,
     TERM_WEIGHTS,
     WeightedQuestion,
@@ -27,6 +26,7 @@ from rag_assets.query.ask.quoted.wanted import (
     terms_of,
 )
 from rag_assets.query.ask.quotes import stands_in
+from rag_assets.text.folding import FULL_DATE
 from rag_assets.text.language import cut
 from rag_assets.text.plain import asks, one_line
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rag_assets.query.ask.quoted.statements import ITEM, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import asks_for_several
-from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms, years_otherwise
+from rag_assets.text.folding import FULL_DATE, TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS
 
 _QUANTITY = (
@@ -137,7 +137,6 @@ _NAMED_END = 0.8  # share of the terms of an end from which the question names i
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
 _QUOTED_CELL = 2.0  # how much a cell counts that the question quotes, against one that it names
 _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
-FULL_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)\s?[年/.-]\s?(1[0-2]|0?[1-9])\s?[月/.-]\s?(3[01]|[12]\d|0?[1-9])(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -340,10 +339,9 @@ class WeightedQuestion:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """The terms of a text; dates in one form, and versions and other numbers of three parts, are terms of their own."""
-    plain = unicodedata.normalize("NFKC", text)
-    dates = {f"{year}年{int(month)}月{int(day)}日" for year, month, day in FULL_DATE.findall(plain)}
-    return frozenset(query_terms(text).split()) | dates | set(_VERSION.findall(FULL_DATE.sub(" ", plain)))
+    """The terms of a text; versions and other numbers of three parts are terms of their own."""
+    versions = _VERSION.findall(FULL_DATE.sub(" ", unicodedata.normalize("NFKC", text)))
+    return frozenset((*query_terms(text).split(), *versions))
 
 
 def terms_held(text: str) -> frozenset[str]:
