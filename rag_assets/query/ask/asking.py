@@ -111,6 +111,7 @@ class Asking:
             return AnswerParts()
         if whole := whole_question(found.question, history):
             found = found.asking(whole, ())
+        found = found.in_words_found()
         parts = (
             documents_answer(found)
             or overview_answer(found)

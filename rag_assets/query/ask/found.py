@@ -1,8 +1,10 @@
 """A question with the passages found for it, and what else its filters let an answer be made of."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 import pyarrow.compute as pc
 
@@ -21,6 +23,7 @@ from rag_assets.query.search.rewriting_rules import refers_back, with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language
+from rag_assets.text.synonyms import in_words_of
 
 _BESIDE = 30  # passages of a page that a list may go on in
 
@@ -68,6 +71,19 @@ class Found:
         hits = self.find(with_history(question, history))
         parameters = replace(self.parameters, history=tuple(history))
         return replace(self, question=question, parameters=parameters, hits=hits)
+
+    def in_words_found(self) -> "Found":
+        """The question in the words of what was found, where these are others of the same meaning, with what is found
+        for it so beside what was.
+        """
+        places = (f"{hit.document_id}\n{hit.title}\n{hit.citation}\n{hit.beginning}\n{hit.text}" for hit in self.hits)
+        began = time.perf_counter()
+        question = in_words_of(self.question, list(places))
+        if question == self.question:
+            return self
+        self.trace.add("synonyms", began, 0, texts=(question,))
+        found = self.asking(question, self.parameters.history)
+        return replace(found, hits=in_turn(found.hits, self.hits))
 
     @property
     def where(self) -> str | None:
@@ -128,6 +144,13 @@ class Found:
         near = [candidate for candidate in candidates[:_BESIDE] if candidate.key not in found_ids]
         hits = self.hits_of(sorted(near, key=lambda candidate: position(candidate.key)), self.trace)
         return tuple(Source.of(number + hit.rank, hit, hit.text) for hit in hits)
+
+
+def in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Passages of several rankings, the first of each, then the second, as many as the longest has."""
+    hits = {hit.chunk_id: hit for at_place in zip_longest(*rankings) for hit in at_place if hit is not None}
+    most = max(map(len, rankings))
+    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(list(hits.values())[:most], start=1))
 
 
 def _place(passage: Candidate) -> tuple[int, int]:

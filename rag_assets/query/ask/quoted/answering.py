@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import zip_longest
 
 import pyarrow.compute as pc
 
@@ -18,7 +17,7 @@ from rag_assets.contracts.ports import AnswerScorer
 from rag_assets.contracts.tables import CHUNKS
 from rag_assets.query.ask.answers import NOT_FOUND, AnswerParts, Source, numbered_as_cited
 from rag_assets.query.ask.evidence import pack, placed_by_quotes
-from rag_assets.query.ask.found import Found
+from rag_assets.query.ask.found import Found, in_turn
 from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
@@ -83,7 +82,7 @@ def _quoted(
     earlier = history[-1].question if context else ""
     asked = f"{context}、{found.question}".lstrip("、")  # as tables are asked; blanks are folded
     asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
-    hits = _with_named_rows(found, _in_turn(best_hits, *(part_hits for _, part_hits in parts)))
+    hits = _with_named_rows(found, in_turn(best_hits, *(part_hits for _, part_hits in parts)))
     sources = pack(hits, context_tokens, by_page=False)
     asks = asks or [Ask(found.question, context, earlier=earlier)]
     blocks_of = found.blocks(sources)
@@ -147,13 +146,6 @@ def _with_named_rows(found: Found, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         beside = first[page_of[hit.chunk_id]]
         after.setdefault(beside.chunk_id, []).append(replace(hit, rank=beside.rank))
     return tuple(passage for hit in hits for passage in (hit, *after.get(hit.chunk_id, ())))
-
-
-def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Passages of several rankings, the first of each, then the second, as many as the longest has."""
-    hits = {hit.chunk_id: hit for at_place in zip_longest(*rankings) for hit in at_place if hit is not None}
-    most = max(map(len, rankings))
-    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(list(hits.values())[:most], start=1))
 
 
 def _unread_files(found: Found, otherwise: Mapping[str, str]) -> str:
