@@ -32,6 +32,7 @@ _NAMED = 0.3  # share of the rows in which a column with a name has texts
 _MARK_CHARS, _MARK_COLUMNS = 2, 2  # of signs beside a table
 _NO_MARKS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄-‐–—―−－/／")  # arrows between boxes, and what stands for nothing
 _HEADS = 4  # names of columns, from which what stands below them is of their table
+_TRIED_ROWS = 5  # that may name the columns of a table below them
 _SPACED_ROWS = 4  # of columns with several empty ones between them
 _ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
 _LARGE_ROWS = 2_000
@@ -620,7 +621,7 @@ def _group_blocks(group: list[Box]) -> list[Block]:
         start += named_rows[0]
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     if not _is_table(bands[start:end]):
-        named_at = next((index for index in range(start + 1, end - _LEAST_ROWS) if _names_table(bands[index:end])), None)
+        named_at = _find_named(bands, start, end)
         named = None if named_at is None else table_block(bands[named_at:end], headers=1)
         return _lines(bands) if named is None else [*_lines(bands[:named_at]), named, *_lines(bands[end:])]
     tables = [block for part in _parts(bands[start:end]) for block in _unruled_blocks(part)]
@@ -680,18 +681,25 @@ def _is_table(bands: list[Band]) -> bool:
     lefts = {box.area.left for band in bands for box in band.starting}
     count = sum(len(band.starting) for band in bands)
     shared_count = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
-    is_filled = count >= 0.4 * len(lefts) * len(bands) or _names_columns(bands, lefts)
+    is_filled = count >= 0.4 * len(lefts) * len(bands) or _names_columns(bands[0], lefts)
     return len(lefts) > 1 and shared_count > 1 and count >= 1.6 * len(bands) and is_filled
 
 
-def _names_columns(bands: Sequence[Band], lefts: Set[int]) -> bool:
-    """Whether the first row has words above nearly all columns."""
-    return len(bands[0].starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, bands[0].texts))
+def _names_columns(band: Band, lefts: Set[int]) -> bool:
+    """Whether a row has words above nearly all columns."""
+    return len(band.starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, band.texts))
 
 
-def _names_table(bands: list[Band]) -> bool:
-    """Whether a row names all columns of the rows below it."""
-    return _names_columns(bands, {box.area.left for band in bands for box in band.starting}) and _is_table(bands)
+def _find_named(bands: list[Band], start: int, end: int) -> int | None:
+    """The first row behind `start` that names the columns of a table of all rows below it down to `end`."""
+    lefts: set[int] = set()
+    naming: list[int] = []
+    for index in reversed(range(start + 1, end)):
+        lefts.update(box.area.left for box in bands[index].starting)
+        if end - index > _LEAST_ROWS and _names_columns(bands[index], lefts):
+            naming.append(index)
+    tried = islice(reversed(naming), _TRIED_ROWS)
+    return next((index for index in tried if _is_table(bands[index:end])), None)
 
 
 def _is_word(text: str) -> bool:
