@@ -953,3 +953,40 @@ def test_other_texts_beside_a_table_are_not_of_it(beside: list[tuple[object, ...
 
     table, *_ = blocks_of(fill)
     assert {len(row.cells) for row in table.rows} == {2}
+
+
+@pytest.mark.parametrize("lined", [1, 2, 3])
+def test_a_column_that_alone_has_lines_is_of_the_table_around_it(lined: int) -> None:
+    events = [("役員会", "総務"), ("古本市", "図書部"), ("囲碁", "一般"), ("大掃除", "自治会"), ("映画会", "一般")]
+    rows = [(number, *event) for number, event in enumerate(events, start=3)]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows)
+        write(sheet, [(row[lined - 1],) for row in rows], left=lined, lined=True)
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows] == [tuple(map(str, row)) for row in rows]
+
+
+def test_a_column_with_lines_beside_few_texts_is_a_table_of_its_own() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(name,) for name in ["役員会", "古本市", "囲碁", "大掃除", "映画会"]], lined=True)
+        write(sheet, [("行事",), (None,), (None,), ("年末のみ",)], left=2)
+
+    table, *others = blocks_of(fill)
+    assert table.cell_range == "A1:A5"
+    assert [block.text for block in others] == ["行事", "年末のみ"]
+
+
+def test_a_schedule_without_lines_is_a_table_below_its_title_block() -> None:
+    days = [str(day) for day in range(1, 25)]
+    tasks = [("設計", "山田"), ("製造", "佐々木"), ("検査", "田中"), ("納品", "山田"), ("支援", "佐々木")]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("名称", "顧客", "開始日", "作成者"), ("店舗案内", "丸山商店", "2024-04-01", "山田")])
+        write(sheet, [(None, None, *days), ("内容", "担当", *"月火水木金土日" * 3, "月", "火", "水")], top=3)
+        write(sheet, [(*task, None, "→") for task in tasks], top=5)
+
+    *_, table = blocks_of(fill)
+    assert (table.cell_range, table.header_row_count) == ("A4:Z9", 1)
+    assert [row.cells[:2] for row in table.rows] == [("内容", "担当"), *tasks]

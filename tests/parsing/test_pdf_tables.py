@@ -540,6 +540,18 @@ def test_a_first_row_of_figures_among_figures_is_no_header() -> None:
     assert (headers(named), headers(named[1:])) == (1, 0)
 
 
+def test_amounts_above_a_rule_and_their_total_are_no_header() -> None:
+    texts = [("dues", "28,584.02"), ("fees", "396.00"), ("total", "28,980.02"), *[("item", "12.50")] * 6]
+    pieces = [
+        (left, 100.0 + 14 * row, 10.0, text)
+        for row, own in enumerate(texts)
+        for left, text in zip((70.0, 270.0), own, strict=True)
+    ]
+    ((table,),) = read(page(pieces, "60 718.5 m 330 718.5 l S"))
+    assert table.header_row_count == 0
+    assert rows(table) == texts
+
+
 def test_a_frame_around_the_page_is_no_table() -> None:
     """A frame with a title block above: its text is read as usual."""
     drawing = grid([40.0, 300.0, 555.0], [40.0, 60.0, 80.0]) + "\n40 800 515 -760 re S"

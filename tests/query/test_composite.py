@@ -41,6 +41,22 @@ def test_later_clauses_are_searched_with_what_the_first_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "gone"),
+    [
+        ("How much was booked for lawn care in 2025, and how much in the first half of 2026?", "2025"),
+        ("令和5年度の会費収入はいくらですか？また、令和6年度はいくらですか？", "令和5"),
+    ],
+)
+def test_a_later_clause_with_a_period_of_its_own_is_not_searched_with_that_of_the_first(
+    question: str, gone: str
+) -> None:
+    first, second = parts_of(question)
+    assert gone in first.searched
+    assert gone not in second.searched
+    assert "lawn care" in second.searched or "会費収入" in second.searched
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "トークンの有効期限は？",

@@ -27,7 +27,7 @@ from rag_assets.query.ask.quoted.asked_sections import numbers_named
 from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quoted.page_sections import PageBlock
 from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
-from rag_assets.query.ask.quoted.wanted import AnswerTraits
+from rag_assets.query.ask.quoted.wanted import AnswerTraits, number_counted, without_count
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.several_asked import asks_for_several
@@ -1324,6 +1324,8 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("もっとも古いものは？", False),
         ("支払いの順番は誰が決めますか", False),
         ("プランに選べる上限は？", False),
+        ("帳票の物理名を4つとも知りたい", True),
+        ("両方とも教えて", True),
     ],
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
@@ -2005,3 +2007,119 @@ def test_a_cover_is_not_said_whole() -> None:
     sentences, _ = extracts([Ask("就業規則は第何版？")], [source(cover)], [PageBlock("paragraph", (), cover)])
     assert "第17版" in sentences[0].text
     assert "適用する" not in sentences[0].text
+
+
+@pytest.mark.parametrize(
+    ("question", "number", "rest"),
+    [
+        ("表の物理名を4つとも教えて", 4, "表の物理名をとも教えて"),
+        ("委員は全部で五人ですか", 5, "委員は全部でですか"),
+        ("Name all four colleges.", 4, "Name all colleges."),
+        ("What five values do we share?", 5, "What values do we share?"),
+        ("第4回の議題は？", None, "第4回の議題は？"),
+        ("3つの画面のうち最初に開くのは？", None, "3つの画面のうち最初に開くのは？"),
+        ("What 2024 figures are final?", None, "What 2024 figures are final?"),
+        ("What happens after the 30 days?", None, "What happens after the 30 days?"),
+    ],
+)
+def test_how_many_things_are_asked_for(question: str, number: int | None, rest: str) -> None:
+    assert (number_counted(question), without_count(question)) == (number, rest)
+
+
+_TABLES = [
+    "No | 論理名 | 物理名 | 備考",
+    "1 | 利用者 | USERS",
+    "2 | 拠点 | SITES",
+    "3 | 設備 | ITEMS",
+    "4 | 予約 | BOOKINGS",
+]
+
+
+@pytest.mark.parametrize("empty", [[], ["5", "6", "7"]])
+def test_all_of_so_many_things_are_the_rows_of_a_table_and_nothing_of_others(empty: list[str]) -> None:
+    fields = "No | 論理名 | 物理名 | 型\n3 | 拠点ID | siteId | INT\n4 | 氏名 | userName | varchar(50)"
+    blocks = [PageBlock("table", (), "\n".join([*_TABLES, *empty]), header_row_count=1)]
+    first = replace(source("\n".join([*_TABLES, *empty])), beginning="テーブル一覧")
+    sources = [first, source(fields, 2, "b.docx")]
+    said, answers = extracts([Ask("テーブル一覧にある物理名を4つとも知りたい")], sources, blocks)
+    assert answers
+    assert [each.text.splitlines() for each in said] == [_TABLES]
+
+
+def test_a_list_is_told_from_its_beginning_where_that_stands_in_another_passage() -> None:
+    rules = [
+        f"{letter}. The {word} committee is a body of the senate that has a chair."
+        for letter, word in zip("ABC", ("budget", "housing", "election"), strict=True)
+    ]
+    lead = "D. The student body is divided into the following constituencies:"
+    items = ["1. School of Design;", "2. School of Music;", "3. School of Law;", "4. School of Business;"]
+    after = "E. Every member of the student body is a member of one constituency of the student body."
+    long = [f"{letter}. {'The senate has further rules on this matter. ' * 5}".strip() for letter in "FGH"]
+    lines = [*rules, lead, *items, after, *long]
+    blocks = [PageBlock("list_item", ("Article II",), line) for line in lines]
+    parts = [source("\n".join([*items[2:], after, *long]), 2), source("\n".join([*rules, lead, *items[:2]]), 1)]
+    question = "List the schools that form constituencies of the student body, such as Business."
+    (first, *_), answers = extracts([Ask(question)], parts, blocks)
+    assert answers
+    assert first.text.splitlines() == [lead, *items]
+    assert {citation.number for citation in first.citations} == {1, 2}
+
+
+_EVENTS = [
+    "No | 列名 | 型 | 内容",
+    "1 | Category | char(1) | 催しの区分",
+    "2 | Title | nvarchar(30) | 催しの題名",
+    "3 | CanWait | bit | 待ち時間が有る催しか",
+    "4 | WaitingTime | int | 待ち時間（分）(CanWait=trueのもののみ)",
+    "5 | CreatedBy | nvarchar(30) | 登録した人",
+    "6 | UpdatedBy | nvarchar(30) | 更新した人",
+]
+
+
+@pytest.mark.parametrize(
+    "question", ["催しの待ち時間（分）を持つ列の名前と型を教えて", "催しの待ち時間を持つ列の名前と型を教えて"]
+)
+def test_a_field_named_by_what_is_said_of_it_is_not_all_of_its_table(question: str) -> None:
+    blocks = [PageBlock("table", (), "\n".join(_EVENTS), header_row_count=1)]
+    said, answers = extracts([Ask(question)], [source("\n".join(_EVENTS))], blocks)
+    assert answers
+    assert "WaitingTime" in "".join(each.text for each in said)
+    assert "CreatedBy" not in "".join(each.text for each in said)
+
+
+def test_the_row_of_which_a_whole_cell_is_named_but_for_a_note_is_said_first() -> None:
+    question = "催しの待ち時間（分）を持つ列の名前と型を教えて"
+    (first, *_) = quoted(question, "\n".join(_EVENTS))
+    assert "WaitingTime" in first.text
+
+
+@pytest.mark.parametrize(
+    ("question", "sure"),
+    [
+        ("利用者マスタの部署コードの桁数を教えてください。", False),
+        ("利用者マスタの氏名コードの桁数を教えてください。", True),
+    ],
+)
+def test_a_title_block_does_not_tell_of_a_field_that_the_document_lacks(question: str, *, sure: bool) -> None:
+    title = "論理テーブル名 | 利用者マスタ | RDBMS | 5.5.47\n物理テーブル名 | users | 作成者 | 山田"
+    fields = (
+        "No | 論理名 | 物理名 | データ型 | 桁数\n1 | 氏名コード | code | varchar | 12\n2 | 氏名 | name | varchar | 40"
+    )
+    passage = replace(source(f"{title}\n\n{fields}"), beginning="利用者マスタ")
+    assert extracts([Ask(question)], [passage])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "lacks"),
+    [
+        ("How much are the dues per lot?", "Account: Dues Income | 2025: 10,882.46 | Total: 10,882.46", True),
+        ("How much are the dues per lot?", "Account: Dues per lot | 2025: 180.00 | Total: 180.00", False),
+        ("How much is the dues income?", "Account: Dues Income | 2025: 10,882.46 | Total: 10,882.46", False),
+        ("会費は1区画あたりいくらですか", "科目: 会費収入 | 金額: 1,200,000円", True),
+        ("会費は1区画あたりいくらですか", "会費は各区画3,000円とし、合計は1,200,000円である。", False),
+        ("旅費の日当は1日あたりいくらですか", "日当: 6,000円 | 合計: 6,000円", False),
+    ],
+)
+def test_the_sum_of_all_is_not_what_each_has(question: str, text: str, *, lacks: bool) -> None:
+    wanted = AnswerTraits.of(question)
+    assert all(wanted.lacks_value(each) is lacks for each in statements(text))

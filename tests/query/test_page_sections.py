@@ -218,3 +218,19 @@ def test_rows_of_which_a_question_names_cells_are_found(question: str, keys: lis
 def test_cells_that_many_rows_have_name_none() -> None:
     passages = {str(number): f"{number} | Member | 区分" for number in range(9)}
     assert passages_naming("What is a Member?", passages) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "whole"),
+    [
+        (["3. Law", "B. Fees are due in May."], slice(1, 5)),
+        (["A. The body has the following parts:", "1. Design"], slice(1, 5)),
+        (["1. Design", "2. Music"], slice(0, 0)),  # of which nothing tells that it is a list of its own
+        (["B. Fees are due in May.", "1. A late fee is added."], slice(0, 0)),
+    ],
+)
+def test_items_that_count_on_stand_together_within_a_longer_list(said: list[str], whole: slice) -> None:
+    lines = ["Rules of the body.", "A. The body has the following parts:", "1. Design", "2. Music", "3. Law"]
+    lines += ["B. Fees are due in May.", "1. A late fee is added.", *["C. It meets often and long."] * 3]
+    page = [PageBlock("list_item", (), line) for line in lines]
+    assert _whole(said, page, 70, is_lead=False) == tuple(lines[whole])

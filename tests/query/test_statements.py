@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.quoted.extracts import extracts
-from rag_assets.query.ask.quoted.statements import StatementKind, statements
+from rag_assets.query.ask.quoted.statements import StatementKind, counts_on, statements
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 
@@ -140,3 +140,17 @@ def test_long_texts_take_linear_time(text: str) -> None:
     began = time.process_time()
     statements(text)
     assert time.process_time() - began < 8
+
+
+@pytest.mark.parametrize(
+    ("item", "line", "goes_on"),
+    [
+        ("1. Design", "2. Music", True),
+        ("A. Design", "B. Music", True),
+        ("一．設計", "二．製造", True),
+        ("A. Parts", "1. Design", False),  # of a list within it
+        ("2. Music", "4. Law", False),
+    ],
+)
+def test_an_item_goes_on_with_the_next_number_of_its_kind(item: str, line: str, *, goes_on: bool) -> None:
+    assert counts_on(item, line) is goes_on

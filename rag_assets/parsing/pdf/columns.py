@@ -24,6 +24,8 @@ _CELL_CHARS = 40
 _SECOND_CHARS = 24
 _ALIGNED = 0.3
 _CENTRED_SHARE = 0.75
+_AMOUNT = re.compile(r"[¥￥$€]?\s?[-−△▲(]?[¥￥$€]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d\d)\)?円?")
+_ROWS_OF_AMOUNTS = 2  # a single one may be a scale
 _MARK = re.compile(rf"^(?:[^\w\s]{{1,2}}|[(（]?[\d{ITEM_LETTERS}]{{1,3}}[)）.．])$")
 
 
@@ -115,7 +117,7 @@ def _table_of(
     if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, parts, group, rules):
         return None
     box = around(line.box for line in group)
-    headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
+    headers = _rows_above_rule(group, cells, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
     return PageTable(rows, tuple(map(row_text, shown_rows)), headers, edges, box, group[0].size, is_ruled=False)
@@ -219,8 +221,10 @@ def _share(places: Sequence[float], tolerance: float) -> float:
     return max(close, default=0) / max(len(ordered_places), 1)
 
 
-def _rows_above_rule(group: Sequence[Line], rules: Sequence[Rule], box: Box) -> int:
-    """Rows above the first rule inside a table; 0 where none is near its top."""
+def _rows_above_rule(group: Sequence[Line], cells: Sequence[Sequence[str]], rules: Sequence[Rule], box: Box) -> int:
+    """Rows above the first rule inside a table; 0 where none is near its top, or it is below amounts, as above their
+    total.
+    """
     inside = [
         rule.at
         for rule in rules
@@ -228,4 +232,5 @@ def _rows_above_rule(group: Sequence[Line], rules: Sequence[Rule], box: Box) -> 
         and group[0].box[3] - 2 < rule.at < group[-1].box[1]
     ]
     count = sum((line.box[1] + line.box[3]) / 2 < min(inside, default=0.0) for line in group)
-    return count if count <= max(1, len(group) // 3) else 0
+    amounts = sum(any(map(_AMOUNT.fullmatch, row)) for row in cells[:count])
+    return count if count <= max(1, len(group) // 3) and amounts < _ROWS_OF_AMOUNTS else 0

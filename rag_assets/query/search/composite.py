@@ -38,6 +38,10 @@ _CLAUSE_END = re.compile(
     re.IGNORECASE,
 )
 
+_PERIOD = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?!\d)(?:年度?)?|(?:令和|平成|昭和)\s?(?:\d+|元)年度?"
+)  # which another one replaces
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -76,4 +80,8 @@ def parts_of(question: str) -> tuple[Ask, ...]:
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()
     context = keywords(clauses[0])
-    return (Ask(clauses[0]), *(Ask(clause, context) for clause in clauses[1:_MOST]))
+    without_period = " ".join(_PERIOD.sub(" ", context).split())
+    return (
+        Ask(clauses[0]),
+        *(Ask(clause, without_period if _PERIOD.search(clause) else context) for clause in clauses[1:_MOST]),
+    )

@@ -4,7 +4,7 @@ lists and tables without lines.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import accumulate, islice
 from statistics import median
@@ -32,6 +32,7 @@ _NAMED = 0.3  # share of the rows in which a column with a name has texts
 _MARK_CHARS, _MARK_COLUMNS = 2, 2  # of signs beside a table
 _NO_MARKS = frozenset("→⇒⇨➡←⇐⬅↔⇔↑↓⇑⇓⬆⬇▶◀►◄-‐–—―−－/／")  # arrows between boxes, and what stands for nothing
 _HEADS = 4  # names of columns, from which what stands below them is of their table
+_TRIED_ROWS = 5  # that may name the columns of a table below them
 _SPACED_ROWS = 4  # of columns with several empty ones between them
 _ALIGNED, _VALUES = 0.8, 0.8  # shares of the rows of numbers that words name, and of their texts that are numbers
 _LARGE_ROWS = 2_000
@@ -136,12 +137,15 @@ def _blocks(cells: SheetCells) -> list[Block]:
     floor = find_rooms(cells)
     groups: list[list[Box]] = []
     taken_places: set[tuple[int, int]] = set()
+    released_places: set[tuple[int, int]] = set()
     for numbers in floor.tables:
         rooms = with_missing_lines([floor.rooms[number] for number in numbers], cells.texts)
         # A room with many texts is a page or an area with a layout of its own rather than a value.
         most = TEXT_AREA_TEXTS if len(rooms) > 1 else 2
         rooms = [room for room in rooms if len(room.texts) < most]
-        if any(room.texts for room in rooms):
+        if _is_column_of_wider(rooms, floor, cells.texts):
+            released_places.update(position for room in rooms for position in room.texts)
+        elif any(room.texts for room in rooms):
             taken_places.update(position for room in rooms for position in room.texts)
             groups.append([_room_box(cells, piece) for room in rooms for piece in _pieces(floor, room)])
     merges = {(area.top, area.left): area for area in cells.merges}
@@ -151,7 +155,7 @@ def _blocks(cells: SheetCells) -> list[Block]:
         for column in texts:
             if (row, column) not in taken_places:
                 box = _cell_box(cells, row, column, merges)
-                room = floor.room_at(row, column)
+                room = None if (row, column) in released_places else floor.room_at(row, column)
                 (free if room is None else boxes_by_room).setdefault(row if room is None else room, []).append(box)
     blocks = [block for group in groups for block in _table_blocks(_adopt(group, free))]
     for boxes in boxes_by_room.values():
@@ -159,6 +163,21 @@ def _blocks(cells: SheetCells) -> list[Block]:
     outside = [box for boxes in free.values() for box in boxes]
     tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
     return join_continuations([*blocks, *_outside_blocks(outside, _gap_columns(cells), tables)], cells)
+
+
+def _is_column_of_wider(rooms: Sequence[Room], floor: Floor, texts: Texts) -> bool:
+    """Whether drawn cells are one column of a table whose others have no lines: one that touches it has texts in most
+    of its rows.
+    """
+    rows = {row for room in rooms for row, _ in room.texts}
+    columns = {column for room in rooms for column in (room.area.left, room.area.right)}
+    if len(columns) != 1 or len(rows) < _LEAST_ROWS:
+        return False
+    column = columns.pop()
+    return any(
+        sum(beside in texts[row] and floor.room_at(row, beside) is None for row in rows) >= _ALIGNED * len(rows)
+        for beside in (column - 1, column + 1)
+    )
 
 
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
@@ -602,7 +621,9 @@ def _group_blocks(group: list[Box]) -> list[Block]:
         start += named_rows[0]
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     if not _is_table(bands[start:end]):
-        return _lines(bands)
+        named_at = _find_named(bands, start, end)
+        named = None if named_at is None else table_block(bands[named_at:end], headers=1)
+        return _lines(bands) if named is None else [*_lines(bands[:named_at]), named, *_lines(bands[end:])]
     tables = [block for part in _parts(bands[start:end]) for block in _unruled_blocks(part)]
     return [*_lines(above), *title, *tables, *_lines(bands[end:])]
 
@@ -660,9 +681,25 @@ def _is_table(bands: list[Band]) -> bool:
     lefts = {box.area.left for band in bands for box in band.starting}
     count = sum(len(band.starting) for band in bands)
     shared_count = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
-    is_named = len(bands[0].starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, bands[0].texts))
-    is_filled = count >= 0.4 * len(lefts) * len(bands) or is_named
+    is_filled = count >= 0.4 * len(lefts) * len(bands) or _names_columns(bands[0], lefts)
     return len(lefts) > 1 and shared_count > 1 and count >= 1.6 * len(bands) and is_filled
+
+
+def _names_columns(band: Band, lefts: Set[int]) -> bool:
+    """Whether a row has words above nearly all columns."""
+    return len(band.starting) >= max(_HEADS, _ALIGNED * len(lefts)) and all(map(_is_word, band.texts))
+
+
+def _find_named(bands: list[Band], start: int, end: int) -> int | None:
+    """The first row behind `start` that names the columns of a table of all rows below it down to `end`."""
+    lefts: set[int] = set()
+    naming: list[int] = []
+    for index in reversed(range(start + 1, end)):
+        lefts.update(box.area.left for box in bands[index].starting)
+        if end - index > _LEAST_ROWS and _names_columns(bands[index], lefts):
+            naming.append(index)
+    tried = islice(reversed(naming), _TRIED_ROWS)
+    return next((index for index in tried if _is_table(bands[index:end])), None)
 
 
 def _is_word(text: str) -> bool:

@@ -45,7 +45,9 @@ from rag_assets.query.ask.quoted.statements import (
     STATEMENT_CHARS,
     Statement,
     StatementKind,
+    split_cells,
     together,
+    without_empty_rows,
 )
 from rag_assets.query.ask.quoted.sureness import (
     READ_SURELY,
@@ -61,8 +63,10 @@ from rag_assets.query.ask.quoted.wanted import (
     AnswerTraits,
     WeightedQuestion,
     codes_named,
+    number_counted,
     term_kind,
     terms_of,
+    without_count,
 )
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
@@ -88,6 +92,7 @@ _TIED_CHARS = 240
 _SHORT_CHARS = 80  # of a sentence that is said with the next one
 _COMPLETING_CHARS = 120
 _STANDS_OUT = 0.85  # of the score of a row, below which those beside it are not asked for
+_BEGINS_BEFORE = 2  # lines before the first of a list, of one that begins in another passage
 _ALL_ASKED = re.compile(r"全部|すべて|全て|全員|一覧|それぞれ|各|列挙|挙げ|\b(?:all|every|each|list)\b", re.IGNORECASE)
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
@@ -211,7 +216,8 @@ def extracts(
             first = _completed(_answering_part(question, ranking, best[0]))
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
         is_of_list = is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement)
-        if is_of_list and (_ALL_ASKED.search(question.text) or not _stands_out(ranking)):
+        asks_for_all = _ALL_ASKED.search(question.text) or number_counted(question.text) is not None
+        if is_of_list and (asks_for_all or not _stands_out(ranking)):
             best = _with_whole_list(question, best, sources, blocks_of, beside)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
@@ -294,7 +300,7 @@ def _holds_own_words(question: str, candidate: Candidate) -> bool:
 
 
 def _weighted_question(ask: Ask, candidates: Sequence[Candidate]) -> WeightedQuestion:
-    own, question = terms_of(keywords(ask.text)), ask.text
+    own, question = terms_of(keywords(without_count(ask.text))), ask.text
     terms = own | terms_of(ask.context)
     counts = Counter(term for candidate in candidates for term in (candidate.own | candidate.above) & terms)
     weights = {
@@ -344,7 +350,8 @@ def _ranking(
         (score - _LOG_ODDS * (best_log_odds - odds), replace(candidate, log_odds=odds))
         for (score, candidate), odds in zip(best, log_odds, strict=True)
     ]
-    return _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
+    ranking = _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
+    return _named_row_first(question, ranking)
 
 
 def _asks_the_same(question: WeightedQuestion, statement: Statement) -> bool:
@@ -377,6 +384,24 @@ def _own_language_first(question: str, ranking: list[tuple[float, Candidate]]) -
         is_beside = other.source.document_id == best.source.document_id and other.source.page_id != best.source.page_id
         is_alike = len(best.own & other.own) >= _ALIKE * len(best.own | other.own)
         if is_beside and is_alike and is_in_another(best.own - other.own) and not is_in_another(other.own - best.own):
+            return [(score, other), *ranking[:place], *ranking[place + 1 :]]
+    return ranking
+
+
+def _named_row_first(
+    question: WeightedQuestion, ranking: list[tuple[float, Candidate]]
+) -> list[tuple[float, Candidate]]:
+    """A ranking with a row of the page of the best one, about as good and as surely, of which the question names a
+    whole cell, as it names none of the best, before it.
+    """
+    (score, best), *rest = ranking
+    if best.statement.kind is not StatementKind.ROW or question.keyed(best.statement):
+        return ranking
+    for place, (other_score, other) in enumerate(rest, start=1):
+        if other_score < _TIED * score:
+            break
+        is_beside = other.source.page_id == best.source.page_id and other.log_odds >= best.log_odds
+        if is_beside and question.keyed(other.statement):
             return [(score, other), *ranking[:place], *ranking[place + 1 :]]
     return ranking
 
@@ -525,12 +550,13 @@ def _with_whole_list(
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
     of_page = [holder for holder in sources if holder.page_id == source.page_id]
     is_row = first.statement.kind is StatementKind.ROW  # which passages hold in several forms
-    for lines in standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead):
+    for lines in map(without_empty_rows, standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead)):
         held_lines = _held_lines(lines, source, of_page)
         if len(held_lines) < len(lines):
             held_lines = _held_lines(lines, source, [*of_page, *beside(source)])
         held_text = squeezed("".join(line for _, line in held_lines))
-        is_more = len(held_lines) > max(1, len(first.statement.lines))
+        known = [place for place, (_, line) in enumerate(held_lines) if squeezed(line) == squeezed(known_lines[0])]
+        is_more = len(held_lines) > max(1, len(first.statement.lines)) or max(known, default=0) >= _BEGINS_BEFORE
         if is_more and (is_row or squeezed(known_lines[0]) in held_text):
             break
     else:
@@ -541,6 +567,8 @@ def _with_whole_list(
         statement=replace(first.statement, kind=StatementKind.LIST, lines=lines, cells=(), group="", is_whole=True),
         continued=tuple((holder, line) for holder, line in held_lines if holder is not source),
     )
+    if (number := number_counted(question.text)) is not None and _count_of_items(lines) == number:
+        return [whole]
     rest = [
         candidate
         for candidate in other_candidates
@@ -549,6 +577,14 @@ def _with_whole_list(
     room = _MOST_ANSWER_CHARS - sum(map(len, lines))
     lengths = accumulate(len(candidate.statement.text) for candidate in rest)
     return [whole, *(candidate for candidate, length in zip(rest, lengths, strict=True) if length <= room)]
+
+
+def _count_of_items(lines: Sequence[str]) -> int:
+    """How many things lines name: rows below the widest one that comes first, which names the columns, or items."""
+    widths = [len(split_cells(line)) for line in lines]
+    if max(widths) > 1:
+        return len(lines) - widths.index(max(widths)) - 1
+    return sum(ITEM.match(line) is not None for line in lines[announces(lines[0]) :])
 
 
 def _held_lines(lines: Sequence[str], source: Source, sources: Sequence[Source]) -> list[tuple[Source, str]]:

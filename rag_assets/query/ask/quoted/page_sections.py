@@ -15,10 +15,10 @@ from functools import cache, cached_property
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.quoted.statements import ITEM, split_cells, together
+from rag_assets.query.ask.quoted.statements import ITEM, counts_on, split_cells, together
 from rag_assets.query.ask.quoted.wanted import codes_named, is_named
 from rag_assets.text.folding import fold_name
-from rag_assets.text.plain import is_total, one_line, squeezed
+from rag_assets.text.plain import announces, is_total, one_line, squeezed
 
 _HEADING = "heading"
 _TABLE = "table"
@@ -142,8 +142,9 @@ def standing_together(
     said: Sequence[str], blocks: Sequence[PageBlock], most_chars: int, *, is_lead: bool
 ) -> Iterator[tuple[str, ...]]:
     """Lines that others are of, where they are neither too many nor too few for a list: all of the section; the list or
-    table, with what stands directly above; the headings directly below theirs; and, of several lines, what follows them
-    to the end of the list, table or section in which they end.
+    table, with what stands directly above; the headings directly below theirs; of an item, those that count on from the
+    first to the last of its form, with what announces them; and, of several lines, what follows them to the end of the
+    list, table or section in which they end.
 
     Args:
         said: Lines of the page, one after the other; a single one may be part of one.
@@ -163,6 +164,9 @@ def standing_together(
         if len(lines) >= _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said):
             yield lines
     lines = _outline(blocks, place)
+    if len(lines) > _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said[:2]):
+        yield lines
+    lines = _counted(blocks, place)
     if len(lines) > _LEAST_LINES and _fits(lines, most_chars) and _hold(lines, said[:2]):
         yield lines
     if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks[place:], most_chars)):
@@ -336,6 +340,22 @@ def _outline(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:
     first, last = _section(blocks, place)
     inner = (block for block in blocks[first + 1 : last] if block.kind == _HEADING and block.path[:-1] == path)
     return (*blocks[place].lines, *(line for block in inner for line in block.lines))
+
+
+def _counted(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:
+    """The lines of the items that count on to one and from it, in its form, with what announces the first of them, or
+    of those that the block announces; they may stand within a longer list. None of an item that is the first.
+    """
+    items = [block.lines[0] if len(block.lines) == 1 else "" for block in blocks]
+    is_lead = announces(items[place]) and any(map(ITEM.match, items[place + 1 : place + 2]))
+    first = last = place + is_lead
+    while not is_lead and first and counts_on(items[first - 1], items[first]):
+        first -= 1
+    while last + 1 < len(items) and counts_on(items[last], items[last + 1]):
+        last += 1
+    if first in {0, place} or not announces(items[first - 1]):
+        return ()
+    return tuple(items[first - 1 : last + 1])
 
 
 def _group(blocks: Sequence[PageBlock], place: int) -> tuple[int, int]:

@@ -243,13 +243,15 @@ def _is_first_item(line: str) -> bool:
 
 
 def _form_and_number(mark: str) -> tuple[str, int]:
-    """A mark with `#` for its number or letter, and that: digits, kanji numerals, or the place of a letter."""
+    """A mark with `#` for its number, or the first of its kind for its letter, and that: digits, kanji numerals, or the
+    place of a letter.
+    """
     plain = unicodedata.normalize("NFKC", mark)
     if digits := _DIGITS.search(plain):
         return plain.replace(digits[0], "#"), int(digits[0])
     body = plain.strip("().． 、")
     order = next((order for order in (KANJI_NUMBERS, _KANA_ORDER, _LETTERS) if body.lower() in order), ())
-    return plain.replace(body, "#"), order.index(body.lower()) if order else -1
+    return plain.replace(body, order[0] if order else "#"), order.index(body.lower()) if order else -1
 
 
 def split_cells(line: str) -> list[str]:
@@ -301,7 +303,7 @@ class _StatementReader:
         lines = [together(one_line(line)) for line in text.splitlines()]
         lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
         lines = [line for line in lines if not (_SPEAKS.fullmatch(line) or _LEADS_ELSEWHERE.fullmatch(line))]
-        lines = list(_join_open_lines(_without_contents(_without_empty_rows(lines))))
+        lines = list(_join_open_lines(_without_contents(without_empty_rows(lines))))
         lines = _with_verdicts([part for line in lines for part in _items_apart(line)])
         steps = _steps(lines)
         for place, (line, *next_lines) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
@@ -546,7 +548,7 @@ class _StatementReader:
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
 
 
-def _without_empty_rows(lines: Sequence[str]) -> Sequence[str]:
+def without_empty_rows(lines: Sequence[str]) -> Sequence[str]:
     """Lines without the numbers at their end that count on from the row above, as those of a form's empty rows do."""
     end = next((place for place in range(len(lines), 0, -1) if not _COUNT.fullmatch(lines[place - 1])), 0)
     row = _COUNTED_ROW.match(lines[end - 1]) if end else None

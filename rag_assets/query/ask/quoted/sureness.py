@@ -16,6 +16,7 @@ from rag_assets.query.ask.quoted.page_sections import (
 )
 from rag_assets.query.ask.quoted.statements import (
     KANJI_NUMBERS,
+    StatementKind,
     together,
 )
 from rag_assets.query.ask.quoted.wanted import (
@@ -24,6 +25,7 @@ from rag_assets.query.ask.quoted.wanted import (
     term_kind,
     terms_held,
     terms_of,
+    without_count,
 )
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, shares_held, years_otherwise
@@ -50,6 +52,13 @@ READ_SURELY = 3.0  # log odds by the model from which that does not count, as th
 _LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _TABLE_IN_LATIN = re.compile(rf"(?<![A-Za-z\d_./-])[A-Za-z]{{3,}}(?=[」』]?(?:{OF_TABLE.pattern}))", re.IGNORECASE)
+_ATTRIBUTE = "桁数|(?:データ)?型|初期値|デフォルト値?|[論物]理名"
+_FIELD = re.compile(  # of which something is asked that documents tell of fields, without the kind of code or name
+    rf"の[「『]?(?P<ja>[^のはがをにでと、。\s「」『』]{{2,20}}?)(?:コード|ID|番号|名称?|区分|フラグ|日[付時]?)?[」』]?の(?:{_ATTRIBUTE})"
+    r"|\b(?:length|data type|default(?: value)?|number of digits) (?:of|for) (?:the )?(?P<en>[\w' -]{3,40}?)"
+    r"(?= (?:columns?|fields?|attributes?|in|of|on)\b)",
+    re.IGNORECASE,
+)
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
 
@@ -77,6 +86,11 @@ def sureness_of(
     lacks_word = lacks_word or any(terms.isdisjoint(held_terms) for terms in long_words)
     called = f"{best.source.document_id}\n{best.source.title}\n{best.source.beginning}"
     texts = dict.fromkeys(candidate.source.whole_text for candidate in passage)
+    is_row = best.statement.kind is StatementKind.ROW
+    lacks_field = is_row and _lacks_field(question.text, "\n".join(texts))
+    lacks_word = lacks_word or lacks_field
+    labels = " ".join(label for label, _ in best.statement.cells)
+    lacks = lacks or (lacks_field and not re.search(_ATTRIBUTE, labels))
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
     if in_another_language := is_foreign(question.text, best.source):  # where abbreviations are the same
         plain = unicodedata.normalize("NFKC", question.text)
@@ -143,6 +157,13 @@ def holding_identifiers_first(
     return ranking
 
 
+def _lacks_field(question: str, text: str) -> bool:
+    """Whether no word of a field of which something is asked stands in the text of a document."""
+    match = _FIELD.search(unicodedata.normalize("NFKC", question))
+    words = (match["ja"] or match["en"]).split() if match else []
+    return bool(words) and not any(fold_name(word) in fold_name(text) for word in words)
+
+
 def _is_of_another_number(question: str, text: str, called: str) -> bool:
     """Whether a document is called by another number of a series than the question names, as 「第8回」, and its text
     has the one asked for in no form.
@@ -178,7 +199,7 @@ def coverage_of(question: str, source: Source) -> float:
     """Share of a question's content words in a passage, or where its document begins, which says what it is of; rare
     ones count no more, as measured.
     """
-    words = dict.fromkeys(content_words(keywords(question)))
+    words = dict.fromkeys(content_words(keywords(without_count(question))))
     text = "\n".join((source.title, str(source.citation), source.whole_text, source.beginning))
     shares = shares_held(list(words), together("\n".join((text, *years_otherwise(text)))))
     if is_foreign(question, source):

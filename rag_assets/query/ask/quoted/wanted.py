@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rag_assets.query.ask.quoted.statements import ITEM, NAME_LABEL, Statement, StatementKind
-from rag_assets.query.several_asked import asks_for_several
+from rag_assets.query.several_asked import COUNTER, NUMBER, asks_for_several
 from rag_assets.text.folding import FULL_DATE, TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS
 
@@ -71,6 +71,7 @@ _SUBJECT = re.compile(  # what a sentence says something of
 )
 _IN_BRACKETS = re.compile("[（(][^）)]*[）)]")
 _BRACKETS = re.compile("[「」『』]")
+_NOTE_BEHIND = re.compile(r"\s*[(（][^()（）]*[)）]$")  # a cell
 _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
     rf"(?P<ja>[^、。？?\s]{{2,60}}?)(?:(?:は|って|とは)、?(?:[{IDEOGRAPHS}]{{2}})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
     r"|[はをが](?:教えて|知りたい|答えて|示して))"
@@ -80,6 +81,7 @@ _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
 )
 QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _LEAST_LABEL = 2  # characters
+_LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
     r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
@@ -96,6 +98,14 @@ _MONEY = re.compile(
 _PRICED = re.compile(
     r"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue", re.IGNORECASE
 )
+_EACH_ASKED = re.compile(  # of what each has its share; times have many names
+    rf"[1一](?!年|月|[かヶ]月|日|週|時間|分|秒|回)(?P<ja>[{IDEOGRAPHS}{KATAKANA_LETTERS}]{{1,6}}?)(?:[当あ]たり|につき)"
+    r"|(?<!as )\b(?:per|for each) (?!(?:the|our|year|annum|month|week|day|diem|hour|minute|second|cent|section)\b)"
+    r"(?P<en>[a-z]{3,})",
+    re.IGNORECASE,
+)
+_EACH = re.compile(r"[当あ]たり|につき|ごと|毎|各|単価|\b(?:per|each|every)\b|/\s?[^\W\d]", re.IGNORECASE)
+_OF_ALL = re.compile(r"合計|総[額計]|収入|売上|予算|決算|\b(?:total|income|revenue|budget|sum)\b", re.IGNORECASE)
 _ALL_NUMBER = re.compile(r"[-−▲△]?\d[\d.,]*")
 _SHARE_ASKED = re.compile(r"何(?:[%％]|パーセント|割)|\bwhat (?:\w+ ){0,3}percent(?:age)?\b", re.IGNORECASE)
 _SHARE = re.compile(
@@ -129,6 +139,15 @@ _ASKING = re.compile(
 _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
+_SPELLED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_KANJI_DIGITS = "〇一二三四五六七八九十"
+_THINGS = r"(?!(?:second|minute|hour|day|week|month|year|dollar|percent)s?\b)[a-z]+s\b"
+_ALL_COUNTED = re.compile(  # how many things are asked for, which need not stand beside them
+    rf"(?<![\d.,第])(?P<each>{NUMBER}){COUNTER}(?=とも)|(?<=全部で)(?P<whole>{NUMBER}){COUNTER}"
+    rf"|\b(?<=all |the )(?P<en>{'|'.join(_SPELLED)}|\d{{1,2}}) (?={_THINGS})"
+    rf"|\b(?<=what |hich )(?P<asked>{'|'.join(_SPELLED)}|\d{{1,2}}) (?={_THINGS})",
+    re.IGNORECASE,
+)
 _LETTERED = re.compile(r"[^\W\d_]")
 _PLACE_CODE = re.compile(r"\d{2,6}\s?(?=\D+[都道府県市区町村]$)")  # before the name of a place, as in `01北海道`
 _DATE_CELL = re.compile(r"\D{0,2}\d{1,4}年度?(?:\d{1,2}月)?(?:\d{1,2}日)?")
@@ -153,6 +172,7 @@ class AnswerTraits:
         until: Whether for a term.
         link: Whether for what comes before or after something.
         path: Whether for the name of a file or an address.
+        each: Of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none.
         numbers: That stand in the question itself.
         attributes: Names of what is asked for, folded.
         defined: Names of what is to be explained, folded.
@@ -167,6 +187,7 @@ class AnswerTraits:
     until: bool
     link: bool
     path: bool
+    each: str
     numbers: frozenset[str]
     attributes: tuple[str, ...]
     defined: tuple[str, ...]
@@ -190,6 +211,7 @@ class AnswerTraits:
             bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
             bool(_PATH_ASKED.search(text)),
+            next((match["ja"] or match["en"] for match in _EACH_ASKED.finditer(text) if not _OF_ALL.search(text)), ""),
             frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
             _defined_names(question),
@@ -210,7 +232,9 @@ class AnswerTraits:
         return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
     def lacks_value(self, statement: Statement) -> bool:
-        """Whether a number or address is asked for, and a statement has none of its kind that the question has not."""
+        """Whether a number or address is asked for, and a statement has none of its kind that the question has not, or
+        tells the sum of what is asked for each.
+        """
         text = _ADDRESS_OR_PAGE.sub(" ", unicodedata.normalize("NFKC", statement.text))
         if (
             (self.date and not _DATE.search(text))
@@ -219,6 +243,7 @@ class AnswerTraits:
             or (self.share and not _has(_SHARE, _SHARED, text, statement.cells))
             or (self.path and not _PATH.search(text))
             or (self.time and not _has(_TIME, _MEASURE, text, statement.cells))
+            or (self.each and self.measured and _tells_sum_alone(statement, self.each))
         ):
             return True
         is_new = any(number not in self.numbers for number in _NUMBER.findall(text))
@@ -286,6 +311,13 @@ def _has(
     return is_below or (is_beside and any(labels) and any(map(_ALL_NUMBER.fullmatch, values)))
 
 
+def _tells_sum_alone(statement: Statement, each: str) -> bool:
+    """Whether a statement tells an amount of all together, and nothing of the things of which each has a share."""
+    labels = (label for label, _ in statement.cells)
+    said = unicodedata.normalize("NFKC", " ".join((statement.context, statement.group, *labels, statement.text)))
+    return bool(_OF_ALL.search(said)) and not _EACH.search(said) and fold_name(each) not in fold_name(said)
+
+
 @dataclass(frozen=True)
 class WeightedQuestion:
     """A question, with the weights of its terms, which sum to 1, and the numbers that name something; one that has no
@@ -315,7 +347,10 @@ class WeightedQuestion:
             return 0.0
         folded_text = fold_name(self.text)
         cells = [fold_name(_PLACE_CODE.sub("", value)) for _, value in statement.cells]
-        cells += [fold_name(name) for _, value in statement.cells if _LETTERED.search(name := ITEM.sub("", value))]
+        for _, value in statement.cells:
+            cells += [fold_name(name)] if _LETTERED.search(name := ITEM.sub("", value)) else []
+            named, notes = _NOTE_BEHIND.subn("", value)
+            cells += [fold_name(named)] if notes and len(named) >= _LEAST_NAMED else []
         if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
             return _QUOTED_CELL
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
@@ -336,6 +371,20 @@ class WeightedQuestion:
             return True
         terms = terms_of(end)
         return len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0
+
+
+def number_counted(question: str) -> int | None:
+    """How many things a question says that it asks for all of (「4つとも」, "all four"); None where it does not."""
+    match = _ALL_COUNTED.search(unicodedata.normalize("NFKC", question))
+    number = next(filter(None, match.groups())).lower() if match else ""
+    if number in _SPELLED:
+        return _SPELLED.index(number) + 2
+    return int(number) if number.isdecimal() else _KANJI_DIGITS.index(number) if number else None
+
+
+def without_count(question: str) -> str:
+    """A question without how many things it asks for all of, which is neither one of them nor a number of one."""
+    return _ALL_COUNTED.sub("", unicodedata.normalize("NFKC", question)) if number_counted(question) else question
 
 
 def terms_of(text: str) -> frozenset[str]:
