@@ -21,15 +21,10 @@ from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
 
 @dataclass(frozen=True)
 class FusedSearch:
-    """The search for one query.
+    """The search for one query."""
 
-    Attributes:
-        parts: The modes that are fused, by name.
-        granularity: What a result is.
-    """
-
-    parts: Mapping[str, Mode]
-    granularity: str
+    parts: Mapping[str, Mode]  # the modes that are fused, by name
+    granularity: str  # what a result is
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that any of the modes ranks among its best, by falling reciprocal rank; equal ones by id.

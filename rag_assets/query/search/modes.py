@@ -87,25 +87,16 @@ class SearchParameters:
 
 @dataclass(frozen=True)
 class Modes:
-    """Makes the search for one query.
+    """Makes the search for one query."""
 
-    Attributes:
-        embedder: The embedder of the passages.
-        planner: Makes sub-queries for `meta_knowledge`.
-        hyde: How `hyde` searches.
-        model: The language model, or None.
-        rewriter: Rewrites in `rewrite`; None for the trained model, the language model, or rules without either.
-        trained: A model trained to rewrite, or None.
-        ranking: How `weighted` ranks.
-    """
-
-    embedder: Embedder
-    planner: Planner
-    hyde: HydeOptions
-    model: LanguageModel | None = None
+    embedder: Embedder  # the embedder of the passages
+    planner: Planner  # makes sub-queries for `meta_knowledge`
+    hyde: HydeOptions  # how `hyde` searches
+    model: LanguageModel | None = None  # the language model, or None
+    # rewrites in `rewrite`; None for the trained model, the language model, or rules without either
     rewriter: Rewriter | None = None
-    trained: TrainedModel | None = None
-    ranking: Ranking = field(default_factory=Ranking)
+    trained: TrainedModel | None = None  # a model trained to rewrite, or None
+    ranking: Ranking = field(default_factory=Ranking)  # how `weighted` ranks
 
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""

@@ -142,27 +142,18 @@ _Named = Mapping[int, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class TableOfPage:
-    """A table as it was read.
+    """A table as it was read."""
 
-    Attributes:
-        columns: Names of its columns, the lowest of each.
-        keys: These folded, without a unit or note in brackets where they differ without.
-        rows: Its rows below the names, without these again, totals, examples, notes across all cells and lone figures;
-            a merged value stands in each of its cells.
-        totals: Rows of totals, taxes and discounts, and of a lone figure, which may be one.
-        names: What it, its page and its document are called.
-        beginning: How its document begins, which may say what it is of.
-        section: The headings above it.
-        is_doubtful: Whether it cannot be told of a row whether it is a total, or one of a thing that is called so.
-    """
-
-    columns: tuple[str, ...]
-    keys: tuple[str, ...]
+    columns: tuple[str, ...]  # names of its columns, the lowest of each
+    keys: tuple[str, ...]  # these folded, without a unit or note in brackets where they differ without
+    # its rows below the names, without these again, totals, examples, notes across all cells and lone figures; a merged
+    # value stands in each of its cells
     rows: tuple[tuple[str, ...], ...]
-    totals: tuple[tuple[str, ...], ...]
-    names: tuple[str, ...]
-    beginning: str = ""
-    section: tuple[str, ...] = ()
+    totals: tuple[tuple[str, ...], ...]  # rows of totals, taxes and discounts, and of a lone figure, which may be one
+    names: tuple[str, ...]  # what it, its page and its document are called
+    beginning: str = ""  # how its document begins, which may say what it is of
+    section: tuple[str, ...] = ()  # the headings above it
+    # whether it cannot be told of a row whether it is a total, or one of a thing that is called so
     is_doubtful: bool = False
 
     @classmethod
@@ -226,23 +217,17 @@ class TableOfPage:
 
 @dataclass(frozen=True)
 class Selection:
-    """Rows that a question asks for.
+    """Rows that a question asks for."""
 
-    Attributes:
-        rows: Each as pairs of the name of a column and what stands there; of several, what tells them apart.
-        cells: The cells of each, as they are.
-        names: What each is called, as pairs, where that is known: said where the rows are too long to say all of them.
-        said: How many they are, or the sum of a column, with what the question names, where that is asked for.
-        entries: The cells of each without running numbers, by which it is the same row in another table.
-        proof: A figure that must stand on the page for the sum to be sure; empty where it is anyway.
-    """
-
+    # each as pairs of the name of a column and what stands there; of several, what tells them apart
     rows: tuple[tuple[tuple[str, str], ...], ...]
-    cells: tuple[tuple[str, ...], ...]
-    said: str = ""
+    cells: tuple[tuple[str, ...], ...]  # the cells of each, as they are
+    said: str = ""  # how many they are, or the sum of a column, with what the question names, where that is asked for
+    # what each is called, as pairs, where that is known: said where the rows are too long to say all of them
     names: tuple[tuple[tuple[str, str], ...], ...] = ()
+    # the cells of each without running numbers, by which it is the same row in another table
     entries: tuple[tuple[str, ...], ...] = ()
-    proof: str = ""
+    proof: str = ""  # a figure that must stand on the page for the sum to be sure; empty where it is anyway
 
     @classmethod
     def of(
@@ -290,16 +275,11 @@ _UNSURE = Selection((), ())  # of a table that the question is about, where it c
 
 @dataclass(frozen=True)
 class RowsAsked:
-    """What a question asks of the rows of a table.
+    """What a question asks of the rows of a table."""
 
-    Attributes:
-        text: The question, folded.
-        of_people: Whether it asks how many people, which it says as of things here.
-        of_kinds: Whether it asks how many kinds, companies or places, which it says so, too: each counts once.
-    """
-
-    text: str
-    of_people: bool = False
+    text: str  # the question, folded
+    of_people: bool = False  # whether it asks how many people, which it says as of things here
+    # whether it asks how many kinds, companies or places, which it says so, too: each counts once
     of_kinds: bool = False
 
     @classmethod
