@@ -230,11 +230,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 def in_force(root: Path, snapshot: Snapshot, name: str) -> Path | None:
     """Folder of what is in force in a version; None where nothing is.
 
-    Args:
-        root: The home.
-        snapshot: The version.
-        name: What was learned.
-
     Raises:
         StoreError: Its files are not those that were stored.
     """

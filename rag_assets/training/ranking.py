@@ -228,12 +228,7 @@ def scale_of(terms: Terms, shipped: Vector) -> float:
 
 
 def learned_weights(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Weights, float]:
-    """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure.
-
-    Args:
-        judged: The questions.
-        level: What is looked for.
-    """
+    """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure."""
     shipped, terms = SHIPPED[LEVELS[level]], terms_of(judged, level)
 
     def fit(learned_from: Terms, test_terms: Terms) -> list[Matrix]:

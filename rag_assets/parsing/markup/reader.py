@@ -109,10 +109,6 @@ def on_first_page(failures: Sequence[Failure]) -> tuple[Failure, ...]:
 def read_markup(text: str, above: Sequence[str] = ()) -> Markup:
     """Read HTML.
 
-    Args:
-        text: The HTML; a fragment will do.
-        above: Headings above all of it.
-
     Raises:
         ParseError: MALFORMED where no HTML can be made out.
     """

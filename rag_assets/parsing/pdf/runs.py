@@ -388,12 +388,7 @@ def _target_top(document: Any, target: Any, index: int) -> float | None:
 
 
 def add_link_targets(page: OpenPage, runs: Sequence[Run]) -> None:
-    """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target.
-
-    Args:
-        page: The page.
-        runs: Its runs; they are changed.
-    """
+    """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target."""
     place = page.placing()
     position, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
     groups: list[tuple[str, list[tuple[Run, int]]]] = []

@@ -24,11 +24,7 @@ class Selection:
 
 
 class Knowledge:
-    """Facet values and meta knowledge of a published version.
-
-    Args:
-        stored: The stored tables.
-    """
+    """Facet values and meta knowledge of a published version."""
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored

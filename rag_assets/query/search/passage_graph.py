@@ -179,9 +179,6 @@ def _positions(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> ND
 class PassageGraphs:
     """The graph of one published version.
 
-    Args:
-        stored: The stored tables.
-
     Attributes:
         get: Gives the graph, which is built when it is first asked for. May be asked by several threads.
     """

@@ -48,9 +48,6 @@ class ReportText(ReportedCommunity):
 class ReportTree:
     """The communities with reports of one published version.
 
-    Args:
-        stored: The stored tables.
-
     Attributes:
         get: Gives the communities, by level and id, which are read when they are first asked for. May be asked by
             several threads.

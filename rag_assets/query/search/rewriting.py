@@ -41,11 +41,7 @@ _ANSWER_TOKENS = 2 * int((_KEYWORDS_CHARS + _SENTENCES_CHARS) * 1.5)
 
 
 class ModelRewriter:
-    """Rewrites by a language model.
-
-    Args:
-        model: The model.
-    """
+    """Rewrites by a language model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
