@@ -296,21 +296,13 @@ def _judge(home: "Home") -> "Home":
 
 @dataclass(frozen=True)
 class _JudgedRun:
-    """A run with what a judge said of it, if any.
+    """A run with what a judge said of it, if any."""
 
-    Attributes:
-        evaluation: The run, with judgements among its values.
-        notes: What a reader has to know of them.
-        tables: What they say of the whole.
-        record: The same for JSON.
-        stopped: Why the judge could not go on to the end, so that there are none.
-    """
-
-    evaluation: "Evaluation"
-    notes: Sequence[str] = ()
-    tables: "Sequence[TextTable]" = ()
-    record: Mapping[str, Any] | None = None
-    stopped: ModelError | None = None
+    evaluation: "Evaluation"  # the run, with judgements among its values
+    notes: Sequence[str] = ()  # what a reader has to know of them
+    tables: "Sequence[TextTable]" = ()  # what they say of the whole
+    record: Mapping[str, Any] | None = None  # the same for JSON
+    stopped: ModelError | None = None  # why the judge could not go on to the end, so that there are none
 
 
 def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *, asks: bool) -> _JudgedRun:

@@ -85,14 +85,11 @@ def index(
 
 @dataclass(frozen=True)
 class _Indexing:
-    """What a run of `index` had to do.
-
-    Attributes:
-        planned: Calls of the language model, tokens and price that were expected; None without a language model.
-    """
+    """What a run of `index` had to do."""
 
     listing: "Listing"
     changes: "Changes"
+    # calls of the language model, tokens and price that were expected; None without a language model
     planned: dict[str, float] | None
     seconds: float
 

@@ -48,25 +48,16 @@ _ASKING_FACTOR = 20  # a language model takes this many times as long as the alg
 
 @dataclass
 class _Work:
-    """One piece of work that is under way.
-
-    Attributes:
-        begun: When it began, by `time.monotonic`.
-        total: Units in all; 0 where nobody knows.
-        first: Units that were done when it was first heard of, which say nothing of the rate.
-        heard: Whether it ever reported.
-        counted: When the number of units done grew last.
-        counts: How often it grew.
-    """
+    """One piece of work that is under way."""
 
     name: str
-    begun: float
+    begun: float  # when it began, by `time.monotonic`
     done: int = 0
-    total: int = 0
-    first: int = 0
-    heard: bool = False
-    counted: float = 0.0
-    counts: int = 0
+    total: int = 0  # units in all; 0 where nobody knows
+    first: int = 0  # units that were done when it was first heard of, which say nothing of the rate
+    heard: bool = False  # whether it ever reported
+    counted: float = 0.0  # when the number of units done grew last
+    counts: int = 0  # how often it grew
 
     def told_at(self, now: float) -> float:
         """When it was as far as is known: at the last count, or later where the next is overdue."""
@@ -104,23 +95,14 @@ class _Work:
 
 @dataclass
 class _Run:
-    """The steps of a run.
+    """The steps of a run."""
 
-    Attributes:
-        steps: Their keys, in no particular order.
-        begun: When it began, by `time.monotonic`.
-        finished: Keys of the steps that ended.
-        step: Key of the step that began last.
-        step_begun: When that was.
-        asking_steps: Steps in which a language model writes.
-    """
-
-    steps: Sequence[str]
-    begun: float
-    finished: set[str] = field(default_factory=set)
-    step: str = ""
-    step_begun: float = 0.0
-    asking_steps: Collection[str] = ()
+    steps: Sequence[str]  # their keys, in no particular order
+    begun: float  # when it began, by `time.monotonic`
+    finished: set[str] = field(default_factory=set)  # keys of the steps that ended
+    step: str = ""  # key of the step that began last
+    step_begun: float = 0.0  # when that was
+    asking_steps: Collection[str] = ()  # steps in which a language model writes
 
     def fraction(self, share_of_step: float) -> float:
         """Share of the run that is done, each step weighed by the time that it takes."""

@@ -17,15 +17,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Authority(NamedTuple):
-    """A host and a port, as a `Host` header or an address names them.
+    """A host and a port, as a `Host` header or an address names them."""
 
-    Attributes:
-        name: Name in lower case without trailing dot, or address without brackets, in its shortest form.
-        port: The port; None where none is named.
-    """
-
-    name: str
-    port: int | None
+    name: str  # name in lower case without trailing dot, or address without brackets, in its shortest form
+    port: int | None  # the port; None where none is named
 
 
 def parse_authority(text: str) -> Authority | None:

@@ -62,15 +62,10 @@ def digest(*facts: Fact) -> str:
 
 @dataclass(frozen=True)
 class Code:
-    """What some functions do.
+    """What some functions do."""
 
-    Attributes:
-        source: Digest of the definitions, prompts and data files that they reach.
-        libraries: Names under which they import libraries whose versions count.
-    """
-
-    source: str
-    libraries: tuple[str, ...]
+    source: str  # digest of the definitions, prompts and data files that they reach
+    libraries: tuple[str, ...]  # names under which they import libraries whose versions count
 
     @property
     def versions(self) -> dict[str, str]:
@@ -206,19 +201,13 @@ class SourceTree:
 
 @dataclass
 class Definition:
-    """Statements of a module that bind one name.
+    """Statements of a module that bind one name."""
 
-    Attributes:
-        source: They, without what does not count.
-        names: Names that they use.
-        imports: Module and name of what they import themselves; all names of the module where that is empty.
-        texts: The strings in them.
-    """
-
-    source: str = ""
-    names: set[str] = field(default_factory=set)
+    source: str = ""  # they, without what does not count
+    names: set[str] = field(default_factory=set)  # names that they use
+    # module and name of what they import themselves; all names of the module where that is empty
     imports: set[tuple[str, str]] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)  # the strings in them
 
 
 class _Module:

@@ -92,16 +92,10 @@ UNSTRUCTURED_ONLY = tuple(
 
 @dataclass(frozen=True)
 class Family:
-    """Formats that people call by one name.
-
-    Attributes:
-        name: The name.
-        words: A pattern of what questions call them, in English and Japanese; case does not count.
-        formats: The formats.
-    """
+    """Formats that people call by one name."""
 
     name: str
-    words: str
+    words: str  # a pattern of what questions call them, in English and Japanese; case does not count
     formats: tuple[DocumentFormat, ...]
 
     def named_in(self, text: str) -> bool:

@@ -51,50 +51,31 @@ class Message:
 
 @dataclass(frozen=True)
 class Tag:
-    """What a request is for; recorded in the ledger, never part of what the answer is keyed by.
+    """What a request is for; recorded in the ledger, never part of what the answer is keyed by."""
 
-    Attributes:
-        asset: Table that the answer goes into.
-        step: What is done, as in `summarize_page`; names the prompt.
-        document_id: Document that is read; None where there is more than one.
-        partition: Shard of the document; None where there is none.
-    """
-
-    asset: str
-    step: str
-    document_id: str | None = None
-    partition: str | None = None
+    asset: str  # table that the answer goes into
+    step: str  # what is done, as in `summarize_page`; names the prompt
+    document_id: str | None = None  # document that is read; None where there is more than one
+    partition: str | None = None  # shard of the document; None where there is none
 
 
 @dataclass(frozen=True)
 class Request:
-    """One call of a language model.
+    """One call of a language model."""
 
-    Attributes:
-        prefix: System text that all requests of a step share; a provider may cache it.
-        messages: The conversation; the last turn is the user's.
-        max_tokens: Tokens of the answer at most.
-        tag: What it is for.
-        system: System text after the prefix.
-        schema: JSON schema of the answer, as JSON text; None for free text.
-        temperature: Of sampling; None leaves it to the provider.
-        seed: Of sampling, where the provider has one.
-        stop: Texts at which the answer ends.
-        attempt: How often the same was asked before, because the answers were of no use; the provider is not told.
-        progress: Told the text written so far while it is being written, from any thread, by providers that can; after
-            a failed attempt it begins anew. Not told of answers that are stored, nor part of what they are keyed by.
-    """
-
-    prefix: str
-    messages: tuple[Message, ...]
-    max_tokens: int
-    tag: Tag = field(compare=False)
-    system: str = ""
-    schema: str | None = None
-    temperature: float | None = None
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
+    prefix: str  # system text that all requests of a step share; a provider may cache it
+    messages: tuple[Message, ...]  # the conversation; the last turn is the user's
+    max_tokens: int  # tokens of the answer at most
+    tag: Tag = field(compare=False)  # what it is for
+    system: str = ""  # system text after the prefix
+    schema: str | None = None  # JSON schema of the answer, as JSON text; None for free text
+    temperature: float | None = None  # of sampling; None leaves it to the provider
+    seed: int | None = None  # of sampling, where the provider has one
+    stop: tuple[str, ...] = ()  # texts at which the answer ends
+    # how often the same was asked before, because the answers were of no use; the provider is not told
     attempt: int = 0
+    # told the text written so far while it is being written, from any thread, by providers that can; after a failed
+    # attempt it begins anew. Not told of answers that are stored, nor part of what they are keyed by
     progress: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -113,19 +94,12 @@ def request_key(model_name: str, request: Request) -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of a call.
+    """Tokens of a call."""
 
-    Attributes:
-        input_tokens: Read, but for those below.
-        output_tokens: Written.
-        cache_read_tokens: Read from the provider's prompt cache.
-        cache_write_tokens: Read and written to the provider's prompt cache.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
+    input_tokens: int = 0  # read, but for those below
+    output_tokens: int = 0  # written
+    cache_read_tokens: int = 0  # read from the provider's prompt cache
+    cache_write_tokens: int = 0  # read and written to the provider's prompt cache
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -138,37 +112,22 @@ class Usage:
 
 @dataclass(frozen=True)
 class Completion:
-    """The answer to a request.
+    """The answer to a request."""
 
-    Attributes:
-        request: What was asked.
-        outcome: How it ended.
-        text: The answer; what there is of it where it was cut off, else empty.
-        usage: Tokens of the call.
-        cost_usd: Price of the call in US dollars; 0 for local models and stored answers.
-        seconds: From sending to the last token; of a batch, until its results came.
-        called_at: When the answer came, seconds since 1970 UTC.
-        value: The answer as JSON, where a schema was given and the answer satisfies it.
-        stored: Whether the answer was paid for earlier and comes from the store of answers.
-        batch_id: The provider's id of the batch that it was part of.
-        error: Why there is no answer, or what is wrong with it, in one line without document text.
-        rejected: Of a failure: whether the provider refused this very request, so that asking again is of no use.
-        repeatable: Of an answer that is of no use: whether a later run may ask for another.
-    """
-
-    request: Request
-    outcome: Outcome
-    text: str = ""
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    seconds: float = 0.0
-    called_at: float = 0.0
-    value: JsonValue = None
-    stored: bool = False
-    batch_id: str | None = None
-    error: str | None = None
+    request: Request  # what was asked
+    outcome: Outcome  # how it ended
+    text: str = ""  # the answer; what there is of it where it was cut off, else empty
+    usage: Usage = Usage()  # tokens of the call
+    cost_usd: float = 0.0  # price of the call in US dollars; 0 for local models and stored answers
+    seconds: float = 0.0  # from sending to the last token; of a batch, until its results came
+    called_at: float = 0.0  # when the answer came, seconds since 1970 UTC
+    value: JsonValue = None  # the answer as JSON, where a schema was given and the answer satisfies it
+    stored: bool = False  # whether the answer was paid for earlier and comes from the store of answers
+    batch_id: str | None = None  # the provider's id of the batch that it was part of
+    error: str | None = None  # why there is no answer, or what is wrong with it, in one line without document text
+    # of a failure: whether the provider refused this very request, so that asking again is of no use
     rejected: bool = False
-    repeatable: bool = False
+    repeatable: bool = False  # of an answer that is of no use: whether a later run may ask for another
 
     @property
     def fields(self) -> dict[str, JsonValue] | None:

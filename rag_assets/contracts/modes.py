@@ -37,25 +37,15 @@ PLAN_MODE = "plan"
 
 @dataclass(frozen=True)
 class SearchMode:
-    """A mode that is offered.
+    """A mode that is offered."""
 
-    Attributes:
-        name: As in `--mode`.
-        label: What the web page calls it, by language.
-        how: How it searches, for people, by language.
-        suits: What it suits, for agents, behind its name: `fulltext` codes, names and exact words.
-        reads: What must be stored for it.
-        uses_vector: Whether the query is embedded.
-        followed_by: Of a mode that prepares the query, the mode that follows where none is named.
-    """
-
-    name: str
-    label: Mapping[str, str]
-    how: Mapping[str, str]
-    suits: str
-    reads: Literal["passages", "summaries", "questions", "graph"] = "passages"
-    uses_vector: bool = True
-    followed_by: str | None = None
+    name: str  # as in `--mode`
+    label: Mapping[str, str]  # what the web page calls it, by language
+    how: Mapping[str, str]  # how it searches, for people, by language
+    suits: str  # what it suits, for agents, behind its name: `fulltext` codes, names and exact words
+    reads: Literal["passages", "summaries", "questions", "graph"] = "passages"  # what must be stored for it
+    uses_vector: bool = True  # whether the query is embedded
+    followed_by: str | None = None  # of a mode that prepares the query, the mode that follows where none is named
 
 
 SEARCH_MODES = (

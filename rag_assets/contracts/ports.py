@@ -169,17 +169,11 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class PlacedStatement:
-    """A statement of a document, with what it stands under.
+    """A statement of a document, with what it stands under."""
 
-    Attributes:
-        text: What is said.
-        place: Names of the document and of the part of it.
-        context: Headings, or names of columns, above it.
-    """
-
-    text: str
-    place: str = ""
-    context: str = ""
+    text: str  # what is said
+    place: str = ""  # names of the document and of the part of it
+    context: str = ""  # headings, or names of columns, above it
 
 
 class AnswerScorer(Protocol):
@@ -200,28 +194,18 @@ class AnswerScorer(Protocol):
 
 @dataclass(frozen=True)
 class Turn:
-    """An earlier question of a conversation.
+    """An earlier question of a conversation."""
 
-    Attributes:
-        question: As asked.
-        answer: What was answered; may be empty.
-    """
-
-    question: str
-    answer: str = ""
+    question: str  # as asked
+    answer: str = ""  # what was answered; may be empty
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What is searched for in place of a question.
+    """What is searched for in place of a question."""
 
-    Attributes:
-        keywords: For full text; empty where there is nothing better than the question.
-        sentences: For vectors; empty where there is nothing better than the question.
-    """
-
-    keywords: str
-    sentences: str
+    keywords: str  # for full text; empty where there is nothing better than the question
+    sentences: str  # for vectors; empty where there is nothing better than the question
 
 
 class Rewriter(Protocol):

@@ -16,25 +16,15 @@ BOX = pa.list_(pa.float32(), 4)
 
 @dataclass(frozen=True)
 class Table:
-    """A stored table.
+    """A stored table."""
 
-    Attributes:
-        name: Name of the table, of its asset and of its SQL view.
-        description: One sentence for the UI and the data-model page.
-        key: Columns that identify a row; rows are stored in their order.
-        fields: The columns. Each carries its description as field metadata.
-        sharded: Whether rows are split by the hash of `document_id`.
-        published: Whether published versions name it; else readers see it as it is now.
-        recorded: Whether its rows are records that no step of indexing makes, a shard a run.
-    """
-
-    name: str
-    description: str
-    key: tuple[str, ...]
-    fields: tuple[pa.Field, ...]
-    sharded: bool = True
-    published: bool = True
-    recorded: bool = False
+    name: str  # name of the table, of its asset and of its SQL view
+    description: str  # one sentence for the UI and the data-model page
+    key: tuple[str, ...]  # columns that identify a row; rows are stored in their order
+    fields: tuple[pa.Field, ...]  # the columns. Each carries its description as field metadata
+    sharded: bool = True  # whether rows are split by the hash of `document_id`
+    published: bool = True  # whether published versions name it; else readers see it as it is now
+    recorded: bool = False  # whether its rows are records that no step of indexing makes, a shard a run
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -60,19 +50,12 @@ COMPUTED_COLUMNS = ("search_text", "row_sha256")  # columns that the vector stor
 
 @dataclass(frozen=True)
 class VectorTable:
-    """A serving table of the vector store, derived from stored tables; its vector column is added by the store.
+    """A serving table of the vector store, derived from stored tables; its vector column is added by the store."""
 
-    Attributes:
-        name: Name of the LanceDB table.
-        description: One sentence for the UI and the data-model page.
-        key: The column that identifies a row.
-        fields: The columns other than `vector`.
-    """
-
-    name: str
-    description: str
-    key: str
-    fields: tuple[pa.Field, ...]
+    name: str  # name of the LanceDB table
+    description: str  # one sentence for the UI and the data-model page
+    key: str  # the column that identifies a row
+    fields: tuple[pa.Field, ...]  # the columns other than `vector`
 
     def schema(self, dimension: int) -> pa.Schema:
         """The pyarrow schema for vectors of a length; the key is declared as primary key, so that writers that race

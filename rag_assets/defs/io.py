@@ -70,16 +70,12 @@ def lineage(columns: Mapping[str, tuple[str, str]]) -> dg.TableColumnLineage:
 
 @dataclass
 class StepFacts:
-    """What is shown of a step besides its rows.
+    """What is shown of a step besides its rows."""
 
-    Attributes:
-        texts: Shown as they are.
-        run: Figures of all partitions of the run together, by table name.
-        shards: Figures of one partition, by table name and shard.
-    """
-
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)  # shown as they are
+    # figures of all partitions of the run together, by table name
     run: defaultdict[str, Figures] = field(default_factory=lambda: defaultdict(dict))
+    # figures of one partition, by table name and shard
     shards: defaultdict[tuple[str, str], Figures] = field(default_factory=lambda: defaultdict(dict))
 
 

@@ -34,16 +34,11 @@ def retried() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class HomeResource:
-    """The knowledge base on disk and its settings.
+    """The knowledge base on disk and its settings."""
 
-    Attributes:
-        settings: The settings; None for those of environment and file.
-        allow_empty: Whether a source that suddenly holds no file is believed, and its documents are removed.
-        full_check: Whether the bytes of every file are compared, also where size, times and inode are the same.
-    """
-
-    settings: Settings | None = None
-    allow_empty: bool = False
+    settings: Settings | None = None  # the settings; None for those of environment and file
+    allow_empty: bool = False  # whether a source that suddenly holds no file is believed, and its documents are removed
+    # whether the bytes of every file are compared, also where size, times and inode are the same
     full_check: bool = False
 
     @cached_property
@@ -67,13 +62,9 @@ class HomeResource:
 
 @dataclass(frozen=True)
 class KnowledgeBaseResource:
-    """The published knowledge base, for assets and ops that search it.
+    """The published knowledge base, for assets and ops that search it."""
 
-    Attributes:
-        home: The knowledge base on disk.
-    """
-
-    home: HomeResource
+    home: HomeResource  # the knowledge base on disk
 
     def open(self) -> "KnowledgeBase":
         """The version that is published now."""

@@ -22,17 +22,11 @@ _LONGEST_WAIT_SECONDS = 3600
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The last request for a run, which the sensor keeps as its cursor.
+    """The last request for a run, which the sensor keeps as its cursor."""
 
-    Attributes:
-        state: What was new, changed and gone.
-        attempt: How many times it was requested.
-        not_before: When it may be requested again, in seconds since the epoch.
-    """
-
-    state: str = ""
-    attempt: int = 0
-    not_before: float = 0.0
+    state: str = ""  # what was new, changed and gone
+    attempt: int = 0  # how many times it was requested
+    not_before: float = 0.0  # when it may be requested again, in seconds since the epoch
 
 
 _CURSOR = TypeAdapter(_Attempt)

@@ -17,19 +17,13 @@ TITLE_TOKENS = 100
 
 @dataclass(frozen=True)
 class Subject:
-    """A document, or a part of one, that a language model is asked about.
+    """A document, or a part of one, that a language model is asked about."""
 
-    Attributes:
-        document_id: Its id; for the ledger, not for the model.
-        title: Title that the file states, or an empty text. Not its name: a renamed file costs no call.
-        page_names: Names of its pages, or of those that are content; some may be empty.
-    """
-
-    document_id: str
+    document_id: str  # its id; for the ledger, not for the model
     shard: str
     language: str
-    title: str
-    page_names: Sequence[str]
+    title: str  # title that the file states, or an empty text. Not its name: a renamed file costs no call
+    page_names: Sequence[str]  # names of its pages, or of those that are content; some may be empty
 
     @property
     def listed_pages(self) -> str:

@@ -22,22 +22,14 @@ Begin = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[Records]]]] 
 
 @dataclass
 class TextUpdate:
-    """What became of the texts of a table that is made as a whole.
+    """What became of the texts of a table that is made as a whole."""
 
-    Attributes:
-        written: Files written.
-        rewritten: Texts that were written, or written anew.
-        removed: Texts that are gone, as what they were on.
-        stand_ins: Texts that the model was asked for and the extractive algorithm wrote.
-        removed_references: References to records that do not exist, taken out of the texts that were written.
-    """
-
-    written: int = 0
-    rewritten: int = 0
+    written: int = 0  # files written
+    rewritten: int = 0  # texts that were written, or written anew
     kept: int = 0
-    removed: int = 0
-    stand_ins: int = 0
-    removed_references: int = 0
+    removed: int = 0  # texts that are gone, as what they were on
+    stand_ins: int = 0  # texts that the model was asked for and the extractive algorithm wrote
+    removed_references: int = 0  # references to records that do not exist, taken out of the texts that were written
 
 
 @dataclass

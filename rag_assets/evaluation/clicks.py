@@ -18,18 +18,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Click:
-    """A result that was opened.
-
-    Attributes:
-        result: Passage that the result showed.
-        above: Passages of the results above it, the first first.
-        time: When, ISO 8601 in UTC.
-    """
+    """A result that was opened."""
 
     question: str
-    result: str
-    above: tuple[str, ...]
-    time: str
+    result: str  # passage that the result showed
+    above: tuple[str, ...]  # passages of the results above it, the first first
+    time: str  # when, ISO 8601 in UTC
 
     @property
     def rank(self) -> int:

@@ -48,19 +48,12 @@ class DocumentFacts:
 
 @dataclass(frozen=True)
 class Target:
-    """What a search for a question is to find.
+    """What a search for a question is to find."""
 
-    Attributes:
-        ways: By level, the pieces of one full answer, or of several that do equally well.
-        missing: By level, the evidence that the version does not hold.
-        gone: The evidence whose document or quote is nowhere in the version.
-        facts: Of the document of the first evidence that there is; None where there is none.
-    """
-
-    ways: Mapping[Level, Ways]
-    missing: Mapping[Level, tuple[Evidence, ...]]
-    gone: tuple[Evidence, ...] = ()
-    facts: DocumentFacts | None = None
+    ways: Mapping[Level, Ways]  # by level, the pieces of one full answer, or of several that do equally well
+    missing: Mapping[Level, tuple[Evidence, ...]]  # by level, the evidence that the version does not hold
+    gone: tuple[Evidence, ...] = ()  # the evidence whose document or quote is nowhere in the version
+    facts: DocumentFacts | None = None  # of the document of the first evidence that there is; None where there is none
 
     def ids(self, level: Level) -> frozenset[str]:
         """All ids that hold any piece."""
@@ -86,17 +79,11 @@ class _Page:
 
 @dataclass(frozen=True)
 class _NamedEvidence:
-    """What evidence names.
+    """What evidence names."""
 
-    Attributes:
-        keys: Documents.
-        moved: Whether they lie in another folder, so that only the quote tells that it is them.
-        part: Id of the page or passage that is named; None where the whole document is.
-    """
-
-    keys: tuple[str, ...]
-    moved: bool = False
-    part: str | None = None
+    keys: tuple[str, ...]  # documents
+    moved: bool = False  # whether they lie in another folder, so that only the quote tells that it is them
+    part: str | None = None  # id of the page or passage that is named; None where the whole document is
 
 
 def folded(text: str) -> str:

@@ -18,28 +18,19 @@ _NAME = re.compile(r"(HitRate|Hit|MRR|MAP|nDCG|All|R|P)@([1-9]\d{0,3})")
 
 @dataclass(frozen=True)
 class Piece:
-    """Something that an answer rests on.
+    """Something that an answer rests on."""
 
-    Attributes:
-        ids: What holds it; empty where nothing does, so that no ranking reaches it.
-        grade: How relevant it is, above 0; 1 where nobody graded.
-    """
-
-    ids: frozenset[str]
-    grade: float = 1.0
+    ids: frozenset[str]  # what holds it; empty where nothing does, so that no ranking reaches it
+    grade: float = 1.0  # how relevant it is, above 0; 1 where nobody graded
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Where a ranking holds what is relevant.
+    """Where a ranking holds what is relevant."""
 
-    Attributes:
-        pieces: Of each piece, the rank from 1 of the first id that holds it, infinite where none does; and its grade.
-        relevant: Ranks of all places that hold any piece.
-    """
-
+    # of each piece, the rank from 1 of the first id that holds it, infinite where none does; and its grade
     pieces: tuple[tuple[float, float], ...]
-    relevant: tuple[int, ...]
+    relevant: tuple[int, ...]  # ranks of all places that hold any piece
 
 
 Measure: TypeAlias = Callable[[Ranks, int], float]

@@ -41,55 +41,35 @@ _Named = Annotated[_T, Field(exclude_if=lambda value: not value)]
 
 @dataclass(frozen=True)
 class Evidence:
-    """A place that a question is answered by.
+    """A place that a question is answered by."""
 
-    Attributes:
-        document: Path of the file, with the source's name or without, or the end of it.
-        place: Name of the sheet, `page 3`, `slide 3`, a heading or a row; may be empty.
-        quote: What stands there; compared after NFKC without white space; may be empty.
-        cells: Cells of a sheet that hold it, as in `B4:F20`; may be empty.
-        alternative: Whether it answers the question alone, in place of the others.
-        grade: How relevant it is, above 0.
-        kind: What it stands in where that is no text of the page, as in `shape` or `comment`; may be empty.
-    """
-
-    document: _Text
-    place: _Named[str] = ""
-    quote: _Named[str] = ""
-    cells: _Named[str] = ""
-    alternative: _Named[_Flag] = False
-    grade: Annotated[float, Field(gt=0, exclude_if=lambda value: value == 1)] = 1.0
+    document: _Text  # path of the file, with the source's name or without, or the end of it
+    place: _Named[str] = ""  # name of the sheet, `page 3`, `slide 3`, a heading or a row; may be empty
+    quote: _Named[str] = ""  # what stands there; compared after NFKC without white space; may be empty
+    cells: _Named[str] = ""  # cells of a sheet that hold it, as in `B4:F20`; may be empty
+    alternative: _Named[_Flag] = False  # whether it answers the question alone, in place of the others
+    grade: Annotated[float, Field(gt=0, exclude_if=lambda value: value == 1)] = 1.0  # how relevant it is, above 0
+    # what it stands in where that is no text of the page, as in `shape` or `comment`; may be empty
     kind: _Named[str] = ""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a set.
+    """A question of a set."""
 
-    Attributes:
-        id: Its name in the set.
-        text: As a person asks it.
-        language: Its language, as in `ja`; told by the text where the file does not say it.
-        type: What kind of question it is, in the words of the set; may be empty.
-        answerable: Whether the documents hold an answer.
-        evidence: Where.
-        answer_contains: What a right answer holds: one of the alternatives of every group.
-        history: The questions of the conversation before it, the oldest first.
-        note: For people.
-        draft: Whether no person has accepted it yet.
-        purpose: `choosing` where settings, defaults or code were chosen by it: figures of what was chosen are too good.
-    """
-
-    id: _Text
-    text: Annotated[_Text, Field(alias="question")]
+    id: _Text  # its name in the set
+    text: Annotated[_Text, Field(alias="question")]  # as a person asks it
+    # its language, as in `ja`; told by the text where the file does not say it
     language: Annotated[str, Field(alias="lang")] = ""
-    type: str = ""
-    answerable: _Flag = True
-    evidence: tuple[Evidence, ...] = ()
+    type: str = ""  # what kind of question it is, in the words of the set; may be empty
+    answerable: _Flag = True  # whether the documents hold an answer
+    evidence: tuple[Evidence, ...] = ()  # where
+    # what a right answer holds: one of the alternatives of every group
     answer_contains: tuple[Annotated[tuple[_Text, ...], Field(min_length=1)], ...] = ()
-    history: _Named[tuple[str, ...]] = ()
-    note: _Named[str] = ""
-    draft: _Named[_Flag] = False
+    history: _Named[tuple[str, ...]] = ()  # the questions of the conversation before it, the oldest first
+    note: _Named[str] = ""  # for people
+    draft: _Named[_Flag] = False  # whether no person has accepted it yet
+    # `choosing` where settings, defaults or code were chosen by it: figures of what was chosen are too good
     purpose: _Named[Literal["", "choosing", "testing"]] = ""
 
     @property

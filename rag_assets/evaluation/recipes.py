@@ -59,66 +59,39 @@ REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One row of a source's table.
+    """One row of a source's table."""
 
-    Attributes:
-        name: As the source names it.
-        mode: How it is searched here; empty where nothing here does so, and `reason` says why.
-        published: What the source published, by measure.
-        needs: What it cannot do without: `model`, or serving tables.
-        summaries: Which summaries it takes.
-        levels: What it can be searched for.
-        reports: Which community reports it reads.
-        options: How it searches and answers; None for the settings.
-        rewriter: Rewrites in its place; None for the language model.
-        reason: Why it is not run, where that is known beforehand.
-        against: What it is compared with; empty for the baseline of its recipe.
-    """
-
-    name: str
-    mode: str
-    published: Mapping[str, str] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-    summaries: str = "page"
-    levels: tuple[Level, ...] = tuple(Level)
-    reports: LevelChoice | None = None
-    options: QueryOptions | None = None
-    rewriter: Rewriter | None = None
-    reason: str = ""
-    against: str = ""
+    name: str  # as the source names it
+    mode: str  # how it is searched here; empty where nothing here does so, and `reason` says why
+    published: Mapping[str, str] = field(default_factory=dict)  # what the source published, by measure
+    needs: tuple[str, ...] = ()  # what it cannot do without: `model`, or serving tables
+    summaries: str = "page"  # which summaries it takes
+    levels: tuple[Level, ...] = tuple(Level)  # what it can be searched for
+    reports: LevelChoice | None = None  # which community reports it reads
+    options: QueryOptions | None = None  # how it searches and answers; None for the settings
+    rewriter: Rewriter | None = None  # rewrites in its place; None for the language model
+    reason: str = ""  # why it is not run, where that is known beforehand
+    against: str = ""  # what it is compared with; empty for the baseline of its recipe
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a source compares.
+    """What a source compares."""
 
-    Attributes:
-        title: The source, in a line.
-        published_on: The data that its figures are of.
-        columns: Level and measure of its table, the first of them compared with the baseline.
-        conditions: Makes its conditions for a knowledge base and its stored tables.
-        baseline: Name of the condition that the others are compared with, where they name no other.
-        k: Results of a search.
-        levels: What searches are asked for.
-        answers: Whether its table is about answers, which are asked for where a language model writes.
-        judges: What a judge is asked of the answers.
-        only_global: Whether it asks questions about the whole collection, where the set has any.
-        notes: Makes what else is to be known, in a line each, for a knowledge base.
-        context: Makes a further table of the stored tables.
-    """
-
-    title: str
-    published_on: str
-    columns: tuple[tuple[str, str], ...]
+    title: str  # the source, in a line
+    published_on: str  # the data that its figures are of
+    columns: tuple[tuple[str, str], ...]  # level and measure of its table, the first of them compared with the baseline
+    # makes its conditions for a knowledge base and its stored tables
     conditions: Callable[[KnowledgeBase, StoredTables], Sequence[Condition]]
-    baseline: str
-    k: int
-    levels: tuple[Level, ...] = (Level.PASSAGE,)
-    answers: bool = False
-    judges: tuple[Judge, ...] = ()
-    only_global: bool = False
+    baseline: str  # name of the condition that the others are compared with, where they name no other
+    k: int  # results of a search
+    levels: tuple[Level, ...] = (Level.PASSAGE,)  # what searches are asked for
+    answers: bool = False  # whether its table is about answers, which are asked for where a language model writes
+    judges: tuple[Judge, ...] = ()  # what a judge is asked of the answers
+    only_global: bool = False  # whether it asks questions about the whole collection, where the set has any
+    # makes what else is to be known, in a line each, for a knowledge base
     notes: Callable[[KnowledgeBase, StoredTables], Sequence[str]] = lambda _base, _stored: ()
-    context: Callable[[StoredTables], TextTable] | None = None
+    context: Callable[[StoredTables], TextTable] | None = None  # makes a further table of the stored tables
 
 
 def _two_step() -> list[Condition]:
@@ -362,29 +335,18 @@ RECIPES: Mapping[str, Recipe] = {
 
 @dataclass(frozen=True)
 class RecipeRun:
-    """A recipe on a knowledge base.
-
-    Attributes:
-        name: Its name.
-        recipe: What was compared.
-        conditions: Its conditions, in order.
-        not_run: Why conditions were not run, by name.
-        evaluation: What was measured; None where no condition could be run.
-        figures: Its figures.
-        against: By condition, how it compares with another in the first column; Holm over all of them.
-        notes: What else is to be known.
-        context: A further table, where the source has one.
-    """
+    """A recipe on a knowledge base."""
 
     name: str
-    recipe: Recipe
-    conditions: tuple[Condition, ...]
-    not_run: Mapping[str, str]
-    evaluation: Evaluation | None
+    recipe: Recipe  # what was compared
+    conditions: tuple[Condition, ...]  # its conditions, in order
+    not_run: Mapping[str, str]  # why conditions were not run, by name
+    evaluation: Evaluation | None  # what was measured; None where no condition could be run
     figures: tuple[Figure, ...]
+    # by condition, how it compares with another in the first column; Holm over all of them
     against: Mapping[str, Comparison]
-    notes: tuple[str, ...]
-    context: TextTable | None
+    notes: tuple[str, ...]  # what else is to be known
+    context: TextTable | None  # a further table, where the source has one
 
     @property
     def is_written(self) -> bool:

@@ -30,23 +30,14 @@ _TEXT_CHARS = 300
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is recorded of a run beside its figures.
+    """What is recorded of a run beside its figures."""
 
-    Attributes:
-        made_by: `evaluate`, `job` or `gate`.
-        question_set: Name of the question set.
-        versions: By system, the version that was asked; None of one that was held back.
-        language_model: Name of the language model that answered.
-        embedder: Name of the embedder.
-        warnings: What a reader of the figures has to know.
-    """
-
-    made_by: str
-    question_set: str
-    versions: Mapping[str, int | None]
-    language_model: str
-    embedder: str
-    warnings: Sequence[str] = ()
+    made_by: str  # `evaluate`, `job` or `gate`
+    question_set: str  # name of the question set
+    versions: Mapping[str, int | None]  # by system, the version that was asked; None of one that was held back
+    language_model: str  # name of the language model that answered
+    embedder: str  # name of the embedder
+    warnings: Sequence[str] = ()  # what a reader of the figures has to know
 
 
 def record_run(lake: Lake, evaluation: Evaluation, figures: Sequence[Figure], facts: RunFacts) -> str:

@@ -28,49 +28,32 @@ ANSWER = "answer"  # what figures of answers stand under, beside the levels
 
 @dataclass(frozen=True)
 class System:
-    """What is measured: a way of searching one version.
+    """What is measured: a way of searching one version."""
 
-    Attributes:
-        name: What it is called, as in `two_step:file` or `hybrid@3`.
-        base: The version, for searching.
-        corpus: The documents of the same version.
-        version: Number of the version; 0 where it does not matter.
-        levels: What it can be searched for.
-        answer_k: Passages that an answer may rest on; None for the number of the settings.
-        reports: Which community reports are read; None for those of the settings.
-    """
-
-    name: str
-    base: KnowledgeBase
-    corpus: Corpus
+    name: str  # what it is called, as in `two_step:file` or `hybrid@3`
+    base: KnowledgeBase  # the version, for searching
+    corpus: Corpus  # the documents of the same version
     mode: str
     summaries: str = "page"
-    version: int = 0
-    levels: tuple[Level, ...] = tuple(Level)
-    answer_k: int | None = None
-    reports: LevelChoice | None = None
+    version: int = 0  # number of the version; 0 where it does not matter
+    levels: tuple[Level, ...] = tuple(Level)  # what it can be searched for
+    answer_k: int | None = None  # passages that an answer may rest on; None for the number of the settings
+    reports: LevelChoice | None = None  # which community reports are read; None for those of the settings
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """What a run measures.
 
-    Attributes:
-        measures: Names of the measures of rankings, see `rag_assets.evaluation.metrics`.
-        levels: What searches are asked for.
-        answers: Whether questions are answered as well.
-        judged: Whether answers are kept with their passages, for a judge.
-        k: Results of a search; None for what the measures need.
-
     Raises:
         QueryError: A name is none of a measure.
     """
 
-    measures: tuple[str, ...] = MEASURES
-    levels: tuple[Level, ...] = tuple(Level)
-    answers: bool = False
-    judged: bool = False
-    k: int | None = None
+    measures: tuple[str, ...] = MEASURES  # names of the measures of rankings, see `rag_assets.evaluation.metrics`
+    levels: tuple[Level, ...] = tuple(Level)  # what searches are asked for
+    answers: bool = False  # whether questions are answered as well
+    judged: bool = False  # whether answers are kept with their passages, for a judge
+    k: int | None = None  # results of a search; None for what the measures need
 
     def __post_init__(self) -> None:
         for name in self.measures:
@@ -99,65 +82,44 @@ class ResultPlace:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a question was answered.
-
-    Attributes:
-        model: Who wrote it; None where passages are quoted.
-        failure: Why the language model did not write it, where it was to; else None.
-    """
+    """What a question was answered."""
 
     text: str
     answered: bool
     cited: tuple[ResultPlace, ...]
-    model: str | None
-    failure: str | None
+    model: str | None  # who wrote it; None where passages are quoted
+    failure: str | None  # why the language model did not write it, where it was to; else None
 
 
 @dataclass
 class QuestionResult:
-    """One question, asked of one system.
+    """One question, asked of one system."""
 
-    Attributes:
-        mode: How it was searched; the mode that `auto` chose.
-        values: By level, `answer` or judge, and measure; nan where a measure says nothing of the question.
-        found: By level, the results, best first.
-        milliseconds: By level, or `answer`, the time it took.
-        reply: The answer, where one was asked for.
-        material: The same as judges read it, where it is kept for them.
-        reasons: By judge, why it said so, in lines for people.
-        failed_calls: Calls of language models that gave no answer; what they were to write was left out.
-    """
-
-    mode: str = ""
+    mode: str = ""  # how it was searched; the mode that `auto` chose
+    # by level, `answer` or judge, and measure; nan where a measure says nothing of the question
     values: dict[str, dict[str, float]] = field(default_factory=dict)
-    found: dict[Level, tuple[ResultPlace, ...]] = field(default_factory=dict)
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    reply: Reply | None = None
-    material: JudgedAnswer | None = None
+    found: dict[Level, tuple[ResultPlace, ...]] = field(default_factory=dict)  # by level, the results, best first
+    milliseconds: dict[str, float] = field(default_factory=dict)  # by level, or `answer`, the time it took
+    reply: Reply | None = None  # the answer, where one was asked for
+    material: JudgedAnswer | None = None  # the same as judges read it, where it is kept for them
+    # by judge, why it said so, in lines for people
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
-    failed_calls: int = 0
+    failed_calls: int = 0  # calls of language models that gave no answer; what they were to write was left out
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run measured.
+    """What a run measured."""
 
-    Attributes:
-        questions: The questions, in the order of the set.
-        targets: By system and question, what was to be found.
-        results: By system and question, what came.
-        passages: The beginning of the passages found, by system and id.
-        judged: Measures of a language model that judged the answers, by what it was asked for.
-    """
-
-    questions: tuple[Question, ...]
+    questions: tuple[Question, ...]  # the questions, in the order of the set
     options: RunOptions
-    targets: Mapping[str, Mapping[str, Target]]
-    results: Mapping[str, Mapping[str, QuestionResult]]
-    passages: Mapping[str, str]
+    targets: Mapping[str, Mapping[str, Target]]  # by system and question, what was to be found
+    results: Mapping[str, Mapping[str, QuestionResult]]  # by system and question, what came
+    passages: Mapping[str, str]  # the beginning of the passages found, by system and id
+    # measures of a language model that judged the answers, by what it was asked for
     judged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -49,20 +49,13 @@ GROUPS: Mapping[str, Group] = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over questions.
-
-    Attributes:
-        level: A level, `answer`, what a judge was asked for, or `cost`.
-        measure: As in `R@5`, `right` or `milliseconds`.
-        dimension: What questions are told apart by, as in `type`; `all` for all questions.
-        group: Which of them, as in `list`.
-    """
+    """A mean over questions."""
 
     system: str
-    level: str
-    measure: str
-    dimension: str
-    group: str
+    level: str  # a level, `answer`, what a judge was asked for, or `cost`
+    measure: str  # as in `R@5`, `right` or `milliseconds`
+    dimension: str  # what questions are told apart by, as in `type`; `all` for all questions
+    group: str  # which of them, as in `list`
     interval: Interval
 
 
@@ -77,18 +70,12 @@ class Change:
 
 @dataclass(frozen=True)
 class ComparedSystems:
-    """Two systems on the same questions.
+    """Two systems on the same questions."""
 
-    Attributes:
-        first: The one whose figures are the higher where differences are positive.
-        second: The other.
-        comparisons: By level and measure, as in `passage R@5`.
-        changes: By the same, the questions on which they differ, the largest difference first.
-    """
-
-    first: str
-    second: str
-    comparisons: Mapping[str, Comparison]
+    first: str  # the one whose figures are the higher where differences are positive
+    second: str  # the other
+    comparisons: Mapping[str, Comparison]  # by level and measure, as in `passage R@5`
+    # by the same, the questions on which they differ, the largest difference first
     changes: Mapping[str, tuple[Change, ...]]
 
 

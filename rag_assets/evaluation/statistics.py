@@ -39,40 +39,24 @@ def change_text(interval: Interval) -> str:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How much better one system is than another on the same questions.
+    """How much better one system is than another on the same questions."""
 
-    Attributes:
-        difference: Mean of first minus second, with its interval.
-        p_value: Two-sided, of no difference.
-    """
-
-    difference: Interval
-    p_value: float
+    difference: Interval  # mean of first minus second, with its interval
+    p_value: float  # two-sided, of no difference
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the same questions, by three tests.
+    """Two systems on the same questions, by three tests."""
 
-    Attributes:
-        difference: Mean of first minus second, with its bootstrap interval.
-        p_bootstrap: Of the paired bootstrap.
-        p_randomisation: Of the randomisation test.
-        p_wilcoxon: Of the signed-rank test; 1 where no question differs.
-        p_holm: The same, by Holm for all comparisons that stand beside this one.
-        wins: Questions on which the first is better.
-        losses: Questions on which it is worse.
-        visible: Smallest difference that so many questions show with a chance of `POWER`.
-    """
-
-    difference: Interval
-    p_bootstrap: float
-    p_randomisation: float
-    p_wilcoxon: float
-    p_holm: float
-    wins: int
-    losses: int
-    visible: float
+    difference: Interval  # mean of first minus second, with its bootstrap interval
+    p_bootstrap: float  # of the paired bootstrap
+    p_randomisation: float  # of the randomisation test
+    p_wilcoxon: float  # of the signed-rank test; 1 where no question differs
+    p_holm: float  # the same, by Holm for all comparisons that stand beside this one
+    wins: int  # questions on which the first is better
+    losses: int  # questions on which it is worse
+    visible: float  # smallest difference that so many questions show with a chance of `POWER`
 
 
 def bootstrap_interval(

@@ -26,18 +26,12 @@ _TRAILING = re.compile(r"[\s\d①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
 
 @dataclass(frozen=True)
 class EntityType:
-    """A type of entity.
-
-    Attributes:
-        descriptions: What belongs to it, by language.
-        endings: Folded head nouns that show it.
-        names: Folded names that are of this type wherever they stand.
-    """
+    """A type of entity."""
 
     name: str
-    descriptions: Mapping[str, str]
-    endings: tuple[str, ...]
-    names: tuple[str, ...] = ()
+    descriptions: Mapping[str, str]  # what belongs to it, by language
+    endings: tuple[str, ...]  # folded head nouns that show it
+    names: tuple[str, ...] = ()  # folded names that are of this type wherever they stand
 
     def describe(self, language: str) -> str:
         """What belongs to it, in a language or in English."""
@@ -46,13 +40,9 @@ class EntityType:
 
 @dataclass(frozen=True)
 class EntityTypes:
-    """The types that entities may have, in the order of the list.
+    """The types that entities may have, in the order of the list."""
 
-    Attributes:
-        types: The types; `term`, the one for all else, is among them.
-    """
-
-    types: tuple[EntityType, ...]
+    types: tuple[EntityType, ...]  # the types; `term`, the one for all else, is among them
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -46,20 +46,14 @@ class GraphFormat(StrEnum):
 
 @dataclass(frozen=True)
 class LevelMetrics:
-    """Figures on the communities of a level, with those that are carried down to it.
+    """Figures on the communities of a level, with those that are carried down to it."""
 
-    Attributes:
-        level: The level, 0 for the coarsest.
-        median: Entities in the median community of more than one entity; 0 without any.
-        modularity: Modularity of the level over the weighted graph, resolution 1; 0 without relationships.
-    """
-
-    level: int
+    level: int  # the level, 0 for the coarsest
     community_count: int
     single_count: int
     largest: int
-    median: float
-    modularity: float
+    median: float  # entities in the median community of more than one entity; 0 without any
+    modularity: float  # modularity of the level over the weighted graph, resolution 1; 0 without relationships
 
 
 def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "nx.Graph[str]":

@@ -202,17 +202,12 @@ _DEICTIC = re.compile("^(?:本|当|同|該|該当|前|後|上|下|左|右|新|�
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A declaration that one name stands for another.
-
-    Attributes:
-        start: Where the name in full begins in the text.
-        evidence: The words that declare it.
-    """
+    """A declaration that one name stands for another."""
 
     full: str
     alias: str
-    start: int
-    evidence: str
+    start: int  # where the name in full begins in the text
+    evidence: str  # the words that declare it
 
 
 def declared_aliases(text: str) -> Iterator[Alias]:

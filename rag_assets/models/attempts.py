@@ -31,34 +31,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pacing:
-    """How long is waited, in seconds.
+    """How long is waited, in seconds."""
 
-    Attributes:
-        backoff: The wait after a first failed attempt is at most this; it doubles with each further one.
-        backoff_most: Where it stops doubling.
-        retry_after_most: What of a wait is heeded that the provider asks for.
-        failures: Number of failed attempts in a row, of all requests, from which the provider counts as out.
-        deserted: How long nobody may listen at its address when it has not answered in this session.
-        unreachable: How long it may be out otherwise when it has not answered in this session.
-        outage: How long it may be out when it has, or when `known` says so.
-        limited: How long it may answer nothing but that there are too many requests, to all of them or to one.
-        limited_attempts: Number of attempts, besides, at one request that is told so while others are answered.
-        deadline: How long a request may be waited for before an attempt at it begins, counted from when it came or the
-            provider last answered any; an attempt under way may end.
-        known: Tells whether the provider has answered in the same run before this session; asked from any thread, and
-            only when it is away.
-    """
-
-    backoff: float = 1.0
-    backoff_most: float = 60.0
-    retry_after_most: float = 300.0
-    failures: int = 8
-    deserted: float = 3.0
-    unreachable: float = 20.0
-    outage: float = 120.0
+    backoff: float = 1.0  # the wait after a first failed attempt is at most this; it doubles with each further one
+    backoff_most: float = 60.0  # where it stops doubling
+    retry_after_most: float = 300.0  # what of a wait is heeded that the provider asks for
+    failures: int = 8  # number of failed attempts in a row, of all requests, from which the provider counts as out
+    deserted: float = 3.0  # how long nobody may listen at its address when it has not answered in this session
+    unreachable: float = 20.0  # how long it may be out otherwise when it has not answered in this session
+    outage: float = 120.0  # how long it may be out when it has, or when `known` says so
+    # how long it may answer nothing but that there are too many requests, to all of them or to one
     limited: float = 900.0
-    limited_attempts: int = 20
+    limited_attempts: int = 20  # number of attempts, besides, at one request that is told so while others are answered
+    # how long a request may be waited for before an attempt at it begins, counted from when it came or the provider
+    # last answered any; an attempt under way may end
     deadline: float = math.inf
+    # tells whether the provider has answered in the same run before this session; asked from any thread, and only when
+    # it is away
     known: Callable[[], bool] = lambda: False
 
     def backoff_seconds(self, failures: int) -> float:
@@ -199,25 +188,15 @@ class CongestionWindow:
 
 @dataclass
 class _Streak:
-    """Failed attempts since the last answer.
+    """Failed attempts since the last answer."""
 
-    Attributes:
-        length: Number of them.
-        began_at: When the first one failed.
-        away_at: When the first one failed since the provider last said anything.
-        deserted_at: When the first one failed since somebody last listened at its address.
-        probes: Number of them that were made to see whether the provider is back.
-        probed_at: When the last of those failed.
-        is_logged: Whether the log says that the provider is waited for.
-    """
-
-    length: int = 0
-    began_at: float = 0.0
-    away_at: float = 0.0
-    deserted_at: float = 0.0
-    probes: int = 0
-    probed_at: float = 0.0
-    is_logged: bool = False
+    length: int = 0  # number of them
+    began_at: float = 0.0  # when the first one failed
+    away_at: float = 0.0  # when the first one failed since the provider last said anything
+    deserted_at: float = 0.0  # when the first one failed since somebody last listened at its address
+    probes: int = 0  # number of them that were made to see whether the provider is back
+    probed_at: float = 0.0  # when the last of those failed
+    is_logged: bool = False  # whether the log says that the provider is waited for
 
 
 class Attempts:

@@ -26,25 +26,15 @@ _THINKING_TOKENS = 4096  # room for the thinking of a model that cannot be kept 
 
 @dataclass(frozen=True)
 class Prices:
-    """US dollars for a million tokens.
+    """US dollars for a million tokens."""
 
-    Attributes:
-        input: Tokens read.
-        output: Tokens written.
-        cache_read: Tokens read from the provider's prompt cache.
-        cache_write: Tokens read and written to the provider's prompt cache.
-        batch_factor: What a batch costs, as a share of these prices.
-        long_prompt_tokens: Tokens read, in whatever way, above which a call costs more; 0 where the price is one.
-        long_prompt_factor: What such a call costs, all of it, as a multiple of these prices.
-    """
-
-    input: float = 0.0
-    output: float = 0.0
-    cache_read: float = 0.0
-    cache_write: float = 0.0
-    batch_factor: float = 1.0
-    long_prompt_tokens: int = 0
-    long_prompt_factor: float = 1.0
+    input: float = 0.0  # tokens read
+    output: float = 0.0  # tokens written
+    cache_read: float = 0.0  # tokens read from the provider's prompt cache
+    cache_write: float = 0.0  # tokens read and written to the provider's prompt cache
+    batch_factor: float = 1.0  # what a batch costs, as a share of these prices
+    long_prompt_tokens: int = 0  # tokens read, in whatever way, above which a call costs more; 0 where the price is one
+    long_prompt_factor: float = 1.0  # what such a call costs, all of it, as a multiple of these prices
 
     def cost_usd(self, usage: Usage, *, batch: bool = False) -> float:
         """Price of one call; the sum of several calls may be dearer, where long prompts are."""
@@ -71,21 +61,13 @@ class Thinking(StrEnum):
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a model before it is called.
+    """What is known of a model before it is called."""
 
-    Attributes:
-        context_tokens: Tokens of prompt and answer together, at most.
-        output_tokens: Tokens of an answer at most.
-        prices: What it costs; nothing for local models.
-        cache_prefix_tokens: Shortest prefix that the provider's prompt cache takes; 0 where it has none.
-        thinking: How it is kept from thinking; used by `anthropic`.
-    """
-
-    context_tokens: int = 8192
-    output_tokens: int = 4096
-    prices: Prices = Prices()
-    cache_prefix_tokens: int = 0
-    thinking: Thinking = Thinking.OFF
+    context_tokens: int = 8192  # tokens of prompt and answer together, at most
+    output_tokens: int = 4096  # tokens of an answer at most
+    prices: Prices = Prices()  # what it costs; nothing for local models
+    cache_prefix_tokens: int = 0  # shortest prefix that the provider's prompt cache takes; 0 where it has none
+    thinking: Thinking = Thinking.OFF  # how it is kept from thinking; used by `anthropic`
 
     def written_tokens(self, max_tokens: int) -> int:
         """Tokens that a call may write for an answer of so many: providers count thinking and answer together."""

@@ -27,13 +27,7 @@ _CHECK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Which language model, and how it is called; see the settings of the same names.
-
-    Attributes:
-        patience_seconds: How long a provider that cannot answer is tried; see `Pacing.deadline`.
-        outage_seconds: How long one that has answered in a run is waited for; see `Pacing.outage`.
-        repeats: How often the same is asked again whose answer was of no use.
-    """
+    """Which language model, and how it is called; see the settings of the same names."""
 
     provider: str
     model: str
@@ -51,9 +45,9 @@ class ModelChoice:
     batch_from: int
     batch_requests: int
     batch_poll_seconds: float
-    patience_seconds: float = math.inf
-    outage_seconds: float = Pacing.outage
-    repeats: Repeats = NO_REPEATS
+    patience_seconds: float = math.inf  # how long a provider that cannot answer is tried; see `Pacing.deadline`
+    outage_seconds: float = Pacing.outage  # how long one that has answered in a run is waited for; see `Pacing.outage`
+    repeats: Repeats = NO_REPEATS  # how often the same is asked again whose answer was of no use
 
     @property
     def name(self) -> str:

@@ -92,19 +92,13 @@ class MeteredModel:
 
 @dataclass
 class _Call:
-    """A request that the provider has.
+    """A request that the provider has."""
 
-    Attributes:
-        reservation: What is reserved for it; None before, once it is settled, and where it is in a batch.
-        is_claimed: Whether something was ever reserved for it, so that it is ours to ask.
-        followers: Tags of further requests of the same content.
-        stored: The answer that is stored now, once it is kept.
-    """
-
+    # what is reserved for it; None before, once it is settled, and where it is in a batch
     reservation: str | None = None
-    is_claimed: bool = False
-    followers: list[Tag] = field(default_factory=list)
-    stored: StoredAnswer | None = None
+    is_claimed: bool = False  # whether something was ever reserved for it, so that it is ours to ask
+    followers: list[Tag] = field(default_factory=list)  # tags of further requests of the same content
+    stored: StoredAnswer | None = None  # the answer that is stored now, once it is kept
     kept: bool = False
 
 

@@ -28,23 +28,15 @@ Simulate = Callable[[Request, int], JsonValue]
 
 @dataclass
 class StepPlan:
-    """Calls of one step.
+    """Calls of one step."""
 
-    Attributes:
-        asset: Table that the answers go into.
-        stored: Answers that are there already.
-        input_tokens: Tokens read, those of system texts included.
-        prefix_tokens: Of these: tokens of the system texts that a prompt cache could serve.
-        output_tokens: Tokens written, as they are typical of the step.
-    """
-
-    asset: str
+    asset: str  # table that the answers go into
     step: str
     calls: int = 0
-    stored: int = 0
-    input_tokens: float = 0
-    prefix_tokens: float = 0
-    output_tokens: float = 0
+    stored: int = 0  # answers that are there already
+    input_tokens: float = 0  # tokens read, those of system texts included
+    prefix_tokens: float = 0  # of these: tokens of the system texts that a prompt cache could serve
+    output_tokens: float = 0  # tokens written, as they are typical of the step
     _made_up_tokens: float = field(default=0, repr=False)
     _stride: int = field(default=1, repr=False)
     _documents: set[str | None] = field(default_factory=set, repr=False)

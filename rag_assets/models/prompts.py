@@ -24,18 +24,12 @@ _RULE = "====="
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt in one language (`ja` or `en`).
+    """A prompt in one language (`ja` or `en`)."""
 
-    Attributes:
-        step: What it is for, as in `summarize_page`.
-        prefix: System text; the same in every request of the step for one set of values.
-        question: Text of the user's turn.
-    """
-
-    step: str
+    step: str  # what it is for, as in `summarize_page`
     language: str
-    prefix: Template
-    question: Template
+    prefix: Template  # system text; the same in every request of the step for one set of values
+    question: Template  # text of the user's turn
 
     @property
     def placeholders(self) -> frozenset[str]:

@@ -32,19 +32,12 @@ _FIND_ALONE = _FIND.with_for_update()
 
 @dataclass(frozen=True)
 class _State:
-    """What the processes share; times in seconds since 1970 UTC.
+    """What the processes share; times in seconds since 1970 UTC."""
 
-    Attributes:
-        updated_at: When it was written.
-        requests_at: When the calls made so far have been paid for by time.
-        tokens_at: When the tokens spent so far have been.
-        held_until: When the provider wants to be called again.
-    """
-
-    updated_at: float = 0.0
-    requests_at: float = 0.0
-    tokens_at: float = 0.0
-    held_until: float = 0.0
+    updated_at: float = 0.0  # when it was written
+    requests_at: float = 0.0  # when the calls made so far have been paid for by time
+    tokens_at: float = 0.0  # when the tokens spent so far have been
+    held_until: float = 0.0  # when the provider wants to be called again
 
     def shifted(self, seconds: float) -> Self:
         return replace(self, **{name: value + seconds for name, value in asdict(self).items()})
@@ -55,15 +48,10 @@ class _State:
 
 @dataclass(frozen=True)
 class _Rate:
-    """So many units a minute, in any minute, with a share of them at once.
+    """So many units a minute, in any minute, with a share of them at once."""
 
-    Attributes:
-        interval: Seconds that pay for a unit; 0 where there is no limit.
-        tolerance: Seconds that may be owed when the next unit is spent.
-    """
-
-    interval: float
-    tolerance: float
+    interval: float  # seconds that pay for a unit; 0 where there is no limit
+    tolerance: float  # seconds that may be owed when the next unit is spent
 
     @classmethod
     def of(cls, per_minute: int) -> Self:

@@ -38,19 +38,13 @@ _CONTINUE = (
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often the same is asked again whose answer was of no use.
+    """How often the same is asked again whose answer was of no use."""
 
-    Attributes:
-        empty: In one run, where the model ended without a word.
-        refused: In one run, where it declined.
-        broken: In one run, where its JSON broke the schema, also mended, or was cut off before anything was complete.
-        runs: Runs in which it is asked at all; later ones leave it.
-    """
-
-    empty: int = 0
-    refused: int = 0
+    empty: int = 0  # in one run, where the model ended without a word
+    refused: int = 0  # in one run, where it declined
+    # in one run, where its JSON broke the schema, also mended, or was cut off before anything was complete
     broken: int = 0
-    runs: int = 1
+    runs: int = 1  # runs in which it is asked at all; later ones leave it
 
     def of(self, outcome: Outcome) -> int:
         """Times that a call with an outcome is made again in one run."""
@@ -147,23 +141,17 @@ class StructuredModel(DelegatingModel):
 
 @dataclass
 class _Exchange:
-    """What has become of one request so far.
-
-    Attributes:
-        spent: Sum over the calls so far.
-        asked: The request as it is sent, without what was said since.
-        parts: Lists gathered from answers that were cut off.
-        because: What was wrong with the answer that the last call was made for; None where it was made for none.
-        repeats: How often the same was asked again in this run, by outcome.
-    """
+    """What has become of one request so far."""
 
     request: Request
-    spent: Completion
-    asked: Request
-    parts: JsonValue = None
+    spent: Completion  # sum over the calls so far
+    asked: Request  # the request as it is sent, without what was said since
+    parts: JsonValue = None  # lists gathered from answers that were cut off
     continuations: int = 0
     repaired: bool = False
+    # what was wrong with the answer that the last call was made for; None where it was made for none
     because: str | None = None
+    # how often the same was asked again in this run, by outcome
     repeats: Counter[Outcome] = field(default_factory=Counter)
 
 

@@ -45,17 +45,11 @@ def training_library(name: str) -> Any:
 
 @dataclass(frozen=True)
 class BatchOutput:
-    """What a model wrote for a batch of prompts.
+    """What a model wrote for a batch of prompts."""
 
-    Attributes:
-        texts: One a prompt and sample, the samples of a prompt side by side; one line, marks left out.
-        targets: Ids, shape `(texts, tokens)`; -100 after the end of a text, the mark of the end included before.
-        lengths: Tokens of each text, its mark of the end included.
-    """
-
-    texts: list[str]
-    targets: Tensor
-    lengths: list[int]
+    texts: list[str]  # one a prompt and sample, the samples of a prompt side by side; one line, marks left out
+    targets: Tensor  # ids, shape `(texts, tokens)`; -100 after the end of a text, the mark of the end included before
+    lengths: list[int]  # tokens of each text, its mark of the end included
 
 
 class TextToText:

@@ -47,15 +47,10 @@ TRANSPARENT = {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "h
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relationship of a part to another part of the archive.
+    """A relationship of a part to another part of the archive."""
 
-    Attributes:
-        kind: Last segment of the relationship type, as in `worksheet` or `drawing`.
-        target: Normalised part name of the target.
-    """
-
-    kind: str
-    target: str
+    kind: str  # last segment of the relationship type, as in `worksheet` or `drawing`
+    target: str  # normalised part name of the target
 
 
 class Archive:

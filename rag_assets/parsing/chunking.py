@@ -48,29 +48,17 @@ _HEADING_LINE_CHARS = 40
 
 @dataclass(frozen=True)
 class Chunk:
-    """A passage of a page.
+    """A passage of a page."""
 
-    Attributes:
-        index: Position on the page, from 0.
-        heading: Innermost heading above it, or that it begins with, or None.
-        context: Title, page name and section, joined by ` › `.
-        text: Text as displayed.
-        language: Main language, ISO 639-1, or `und`.
-        cell_range: Cells covered, or None.
-        box: Position on the page in points, or None.
-        block_indexes: Blocks that it is taken from, rising.
-        length_tokens: Tokens of context and text.
-    """
-
-    index: int
-    heading: str | None
-    context: str
-    text: str
-    language: str
-    cell_range: str | None
-    box: Box | None
-    block_indexes: tuple[int, ...]
-    length_tokens: int
+    index: int  # position on the page, from 0
+    heading: str | None  # innermost heading above it, or that it begins with, or None
+    context: str  # title, page name and section, joined by ` › `
+    text: str  # text as displayed
+    language: str  # main language, ISO 639-1, or `und`
+    cell_range: str | None  # cells covered, or None
+    box: Box | None  # position on the page in points, or None
+    block_indexes: tuple[int, ...]  # blocks that it is taken from, rising
+    length_tokens: int  # tokens of context and text
 
 
 _MergedCells: TypeAlias = list[tuple[int, str]]  # places and texts of the cells of a row

@@ -12,20 +12,14 @@ from rag_assets.contracts.formats import DocumentFormat, Pages, Reader
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What a file is.
+    """What a file is."""
 
-    Attributes:
-        name: Short name for `documents.format`: a member of `DocumentFormat`, or the name of another format, as in
-            `png`; `unknown` where the bytes tell nothing.
-        format: The format, or None where there is no parser for it.
-        encrypted: Whether the file is an Office document inside an encrypted container.
-        description: Words for a message, as in `a PNG image`.
-    """
-
+    # short name for `documents.format`: a member of `DocumentFormat`, or the name of another format, as in `png`;
+    # `unknown` where the bytes tell nothing
     name: str
-    format: DocumentFormat | None
-    encrypted: bool = False
-    description: str = ""
+    format: DocumentFormat | None  # the format, or None where there is no parser for it
+    encrypted: bool = False  # whether the file is an Office document inside an encrypted container
+    description: str = ""  # words for a message, as in `a PNG image`
 
 
 _BUILT_IN = [document_format for document_format in DocumentFormat if Reader.BUILT_IN in document_format.reader]

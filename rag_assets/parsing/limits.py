@@ -16,36 +16,22 @@ _UNBOUNDED = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class ParsingLimits:
-    """Limits within which one file is parsed; meanings as in `ParsingSettings`.
+    """Limits within which one file is parsed; meanings as in `ParsingSettings`."""
 
-    Attributes:
-        timeout_seconds: Wall time for one file, without text recognition.
-        memory_bytes: Memory that a parsing process may take.
-        file_bytes: Size of a file.
-        expanded_bytes: Size of a zip-based file, expanded.
-        archive_entries: Entries of a zip-based file.
-        cells: Cells of a sheet or table.
-        pages: Pages, sheets or slides of a file.
-        nesting_depth: Depth to which parts of a file are followed into each other.
-        ocr_seconds_per_page: Wall time added for each page that needs text recognition.
-        ocr_seconds: Wall time added for text recognition at most.
-        unstructured: Whether Unstructured, where it is installed, reads formats that have no built-in reader. No limit,
-            but like them a setting that the content of a file depends on, and that holds for all files of a run.
-        unstructured_formats: Formats that it reads instead of the built-in reader.
-    """
-
-    timeout_seconds: float
-    memory_bytes: int
-    file_bytes: int
-    expanded_bytes: int
-    archive_entries: int
-    cells: int
-    pages: int
-    nesting_depth: int = DEEPEST_NESTING
-    ocr_seconds_per_page: float = 0.0
-    ocr_seconds: float = 0.0
+    timeout_seconds: float  # wall time for one file, without text recognition
+    memory_bytes: int  # memory that a parsing process may take
+    file_bytes: int  # size of a file
+    expanded_bytes: int  # size of a zip-based file, expanded
+    archive_entries: int  # entries of a zip-based file
+    cells: int  # cells of a sheet or table
+    pages: int  # pages, sheets or slides of a file
+    nesting_depth: int = DEEPEST_NESTING  # depth to which parts of a file are followed into each other
+    ocr_seconds_per_page: float = 0.0  # wall time added for each page that needs text recognition
+    ocr_seconds: float = 0.0  # wall time added for text recognition at most
+    # whether Unstructured, where it is installed, reads formats that have no built-in reader. No limit, but like them a
+    # setting that the content of a file depends on, and that holds for all files of a run
     unstructured: bool = True
-    unstructured_formats: tuple[str, ...] = ()
+    unstructured_formats: tuple[str, ...] = ()  # formats that it reads instead of the built-in reader
 
     def seconds(self, ocr_pages: int = 0) -> float:
         """Wall time for a file, of which some pages need text recognition."""

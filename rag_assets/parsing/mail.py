@@ -67,33 +67,22 @@ _PLAIN_SECOND_BYTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A text of a message, in one form or in two that say the same.
+    """A text of a message, in one form or in two that say the same."""
 
-    Attributes:
-        plain: As plain text; empty where there is none.
-        html: As HTML; empty where there is none.
-    """
-
-    plain: str = ""
-    html: str = ""
+    plain: str = ""  # as plain text; empty where there is none
+    html: str = ""  # as HTML; empty where there is none
 
 
 @dataclass(slots=True)
 class _Letter:
-    """A message as it was written.
+    """A message as it was written."""
 
-    Attributes:
-        subject: Its subject; empty where it has none.
-        headers: Sender, recipients and date, as names with values.
-        problems: What cannot be read, with the cause.
-    """
-
-    subject: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
+    subject: str = ""  # its subject; empty where it has none
+    headers: dict[str, str] = field(default_factory=dict)  # sender, recipients and date, as names with values
     bodies: list[_Body] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
     attached: list["_Letter"] = field(default_factory=list)
-    problems: list[tuple[FailureCause, str]] = field(default_factory=list)
+    problems: list[tuple[FailureCause, str]] = field(default_factory=list)  # what cannot be read, with the cause
 
     def leave_out_attached(self, depth: int) -> bool:
         """Whether a message attached at a depth lies below the limit on nesting; it is a problem then."""

@@ -43,15 +43,10 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """Text read from a picture.
+    """Text read from a picture."""
 
-    Attributes:
-        runs: Its lines, or parts of lines, with their places on the page.
-        confidence: Mean confidence of the characters, from 0 to 1.
-    """
-
-    runs: list[Run]
-    confidence: float
+    runs: list[Run]  # its lines, or parts of lines, with their places on the page
+    confidence: float  # mean confidence of the characters, from 0 to 1
 
 
 class OcrTime:

@@ -14,14 +14,10 @@ _NOTE_CHARS = 16
 
 @dataclass(frozen=True)
 class Passwords:
-    """Passwords to try.
+    """Passwords to try."""
 
-    Attributes:
-        values: Tried in order on encrypted files.
-        key_path: File of the key of their digests, which stands in no table: who has only tables cannot test a guess.
-    """
-
-    values: tuple[str, ...] = field(repr=False)
+    values: tuple[str, ...] = field(repr=False)  # tried in order on encrypted files
+    # file of the key of their digests, which stands in no table: who has only tables cannot test a guess
     key_path: Path
 
     def notes(self) -> frozenset[str]:

@@ -60,17 +60,11 @@ _ANSWER_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ParseJob:
-    """A file to parse.
+    """A file to parse."""
 
-    Attributes:
-        document_id: Identifier of the document.
-        path: Where its bytes lie on this machine.
-        content_sha256: SHA-256 that the bytes must have, hexadecimal; None where it is not known.
-    """
-
-    document_id: str
-    path: Path | str
-    content_sha256: str | None = None
+    document_id: str  # identifier of the document
+    path: Path | str  # where its bytes lie on this machine
+    content_sha256: str | None = None  # SHA-256 that the bytes must have, hexadecimal; None where it is not known
 
     @property
     def file_name(self) -> str:

@@ -236,19 +236,13 @@ def _encodable(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class IncompleteDocument:
-    """A document of which pages, or parts of pages, were not read.
-
-    Attributes:
-        unread_page_count: Pages of which nothing was read.
-        partly_read_page_count: Pages of which a part was not read.
-        causes: Why, each cause once.
-    """
+    """A document of which pages, or parts of pages, were not read."""
 
     document_id: str
     page_count: int
-    unread_page_count: int
-    partly_read_page_count: int
-    causes: tuple[str, ...]
+    unread_page_count: int  # pages of which nothing was read
+    partly_read_page_count: int  # pages of which a part was not read
+    causes: tuple[str, ...]  # why, each cause once
 
     @property
     def unread_share(self) -> float:

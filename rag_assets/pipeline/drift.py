@@ -71,17 +71,11 @@ Asked = Sequence[tuple[str, Collection[str]]]  # id and documents of each questi
 
 @dataclass(frozen=True)
 class _Look:
-    """What something learned reaches, against what would be used without it.
+    """What something learned reaches, against what would be used without it."""
 
-    Attributes:
-        proofs: One a level; empty where nothing can be measured.
-        unseen: Questions that it was not learned from.
-        groups: Of documents that these share.
-    """
-
-    proofs: tuple[Proof, ...]
-    unseen: int
-    groups: int
+    proofs: tuple[Proof, ...]  # one a level; empty where nothing can be measured
+    unseen: int  # questions that it was not learned from
+    groups: int  # of documents that these share
 
     @property
     def is_worse(self) -> bool:

@@ -26,14 +26,10 @@ _MARK = "+"  # before which lines were common when a row was made
 
 @dataclass(frozen=True)
 class Stale:
-    """What a step has to make anew.
-
-    Attributes:
-        reason: Why, as in `code changed` or `chunking.size_tokens changed`.
-    """
+    """What a step has to make anew."""
 
     step: str
-    reason: str
+    reason: str  # why, as in `code changed` or `chunking.size_tokens changed`
     shards: tuple[str, ...]
 
 

@@ -34,15 +34,11 @@ Scores = Mapping[str, Mapping[str, float]]  # by measure and question
 
 @dataclass(frozen=True)
 class Regression:
-    """A question that the new version does worse on.
-
-    Attributes:
-        changes: By measure, as in `answer correct`, what the version that readers see reaches and what the new one
-            does.
-    """
+    """A question that the new version does worse on."""
 
     question_id: str
     text: str
+    # by measure, as in `answer correct`, what the version that readers see reaches and what the new one does
     changes: Mapping[str, tuple[float, float]]
 
     def __str__(self) -> str:
@@ -54,18 +50,12 @@ class Regression:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What was measured of a version.
-
-    Attributes:
-        held: Whether it is worse beyond the interval by one of the measures.
-        regressions: The questions that it does worse on, the largest loss first.
-        note: How it compares by each measure, and what there is to know besides, in words.
-    """
+    """What was measured of a version."""
 
     scores: Scores
-    held: bool
-    regressions: tuple[Regression, ...]
-    note: str
+    held: bool  # whether it is worse beyond the interval by one of the measures
+    regressions: tuple[Regression, ...]  # the questions that it does worse on, the largest loss first
+    note: str  # how it compares by each measure, and what there is to know besides, in words
 
     def __str__(self) -> str:
         losses = "; ".join(map(str, self.regressions[:_NAMED]))
@@ -75,19 +65,14 @@ class GateVerdict:
 
 @dataclass(frozen=True)
 class _Measurement:
-    """What a version reached.
+    """What a version reached."""
 
-    Attributes:
-        scores: By measure and question.
-        failures: Why the language model did not answer, by question; such answers have no score.
-        gone: Ids of the questions that were not asked, as their document or quote is gone, with the document.
-        run: The run that tells it; None where it was read from the records.
-    """
-
-    scores: Scores
+    scores: Scores  # by measure and question
+    # why the language model did not answer, by question; such answers have no score
     failures: Mapping[str, str] = field(default_factory=dict)
+    # ids of the questions that were not asked, as their document or quote is gone, with the document
     gone: Mapping[str, str] = field(default_factory=dict)
-    run: "Evaluation | None" = None
+    run: "Evaluation | None" = None  # the run that tells it; None where it was read from the records
 
 
 class Gate:

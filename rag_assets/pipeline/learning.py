@@ -60,48 +60,29 @@ MODELS = ("linear", TREES)  # of weights; the first by default
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What is learned, from what, and what becomes of it.
+    """What is learned, from what, and what becomes of it."""
 
-    Attributes:
-        questions: The question set; None for that of the settings.
-        drafts: Questions drafted from the documents that are learned from as well, at most.
-        feedback: Whether thumbs up that nobody has accepted are learned from as well.
-        adopts: Whether what proves better comes into force.
-        clicks: Whether weights are learned from clicks on results as well.
-        distills: Whether weights are learned that imitate the reranker, so that none is needed.
-        trees: Whether boosted trees are learned on top of the shipped weights, in place of other weights.
-    """
-
-    questions: Path | None = None
-    drafts: int = 0
-    feedback: bool = False
-    adopts: bool = True
-    clicks: bool = False
-    distills: bool = False
-    trees: bool = False
+    questions: Path | None = None  # the question set; None for that of the settings
+    drafts: int = 0  # questions drafted from the documents that are learned from as well, at most
+    feedback: bool = False  # whether thumbs up that nobody has accepted are learned from as well
+    adopts: bool = True  # whether what proves better comes into force
+    clicks: bool = False  # whether weights are learned from clicks on results as well
+    distills: bool = False  # whether weights are learned that imitate the reranker, so that none is needed
+    trees: bool = False  # whether boosted trees are learned on top of the shipped weights, in place of other weights
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of learning.
+    """What came of learning."""
 
-    Attributes:
-        name: What was learned.
-        place: Where it is kept below the home; None where nothing was found worth keeping.
-        proofs: By level, or by the reward of a rewriter, what it reaches on documents that it was not learned from.
-        reason: What became of it, and why.
-        version: The version in which it came into force; None where it did not.
-        facts: What it is, by name, for people.
-        question_count: Questions that it was learned from.
-    """
-
-    name: str
-    place: str | None
+    name: str  # what was learned
+    place: str | None  # where it is kept below the home; None where nothing was found worth keeping
+    # by level, or by the reward of a rewriter, what it reaches on documents that it was not learned from
     proofs: Mapping[str, Proof]
-    reason: str
-    version: int | None
-    facts: Mapping[str, str]
-    question_count: int
+    reason: str  # what became of it, and why
+    version: int | None  # the version in which it came into force; None where it did not
+    facts: Mapping[str, str]  # what it is, by name, for people
+    question_count: int  # questions that it was learned from
 
     def table(self) -> list[list[str]]:
         """Level, before, after and difference, with intervals, and whether it is better."""

@@ -41,23 +41,16 @@ _ESTIMATES_NOTE = (
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """What a step would cost.
+    """What a step would cost."""
 
-    Attributes:
-        asset: Table that the answers go into.
-        documents: Documents that calls are made for.
-        stored: Answers that are there already.
-        cost_usd: Price with the settings in force.
-    """
-
-    asset: str
+    asset: str  # table that the answers go into
     step: str
-    documents: int
+    documents: int  # documents that calls are made for
     calls: int
-    stored: int
+    stored: int  # answers that are there already
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float  # price with the settings in force
 
     def plus(self, other: "PlannedStep") -> "PlannedStep":
         """What both cost together."""
@@ -75,31 +68,19 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """What indexing now would do.
+    """What indexing now would do."""
 
-    Attributes:
-        changes: Digest of what has changed, which tells whether a later run did what was planned.
-        documents: Documents that are new or changed.
-        cost_usd: Price with the settings in force.
-        plain_usd: Price without batches and prompt cache.
-        prompt_cache_usd: Price with the prompt cache alone.
-        batch_usd: Price with batches alone.
-        batch_prompt_cache_usd: Price with both.
-        minutes: Time at the rate that the settings allow; None where they set no limit.
-        note: How tokens were counted, where it was not by the model itself, and what was assumed.
-    """
-
-    changes: str
+    changes: str  # digest of what has changed, which tells whether a later run did what was planned
     model: str
-    documents: int
+    documents: int  # documents that are new or changed
     steps: tuple[PlannedStep, ...]
-    cost_usd: float
-    plain_usd: float
-    prompt_cache_usd: float
-    batch_usd: float
-    batch_prompt_cache_usd: float
-    minutes: float | None
-    note: str | None
+    cost_usd: float  # price with the settings in force
+    plain_usd: float  # price without batches and prompt cache
+    prompt_cache_usd: float  # price with the prompt cache alone
+    batch_usd: float  # price with batches alone
+    batch_prompt_cache_usd: float  # price with both
+    minutes: float | None  # time at the rate that the settings allow; None where they set no limit
+    note: str | None  # how tokens were counted, where it was not by the model itself, and what was assumed
 
     @property
     def lines(self) -> tuple[PlannedStep, ...]:

@@ -58,115 +58,71 @@ Keys = Mapping[str, str]
 
 @dataclass(frozen=True)
 class StepWork:
-    """What a step works on.
+    """What a step works on."""
 
-    Attributes:
-        home: The knowledge base: its settings and models.
-        lake: Its stored tables, or a copy of them.
-        shards: Shards to bring in step; a table that is made as a whole is brought in step as a whole.
-        progress: Told what is done and what there is in all.
-        recognizer: What recognizes named entities; None for the one of the settings.
-        listing: What the sources hold; for parsing alone.
-        full_check: Whether the bytes of every file are compared.
-        every_change: Whether all that the sources changed is one change; else each file that moved is.
-        run_id: Dagster run that asks; None outside a run.
-    """
-
-    home: "Home"
-    lake: Lake
-    shards: Sequence[str]
+    home: "Home"  # the knowledge base: its settings and models
+    lake: Lake  # its stored tables, or a copy of them
+    shards: Sequence[str]  # shards to bring in step; a table that is made as a whole is brought in step as a whole
     model: "LanguageModel"
-    progress: Progress
-    recognizer: "Recognizer | None" = None
-    listing: Any = None
-    full_check: bool = False
-    every_change: bool = False
-    run_id: str | None = None
+    progress: Progress  # told what is done and what there is in all
+    recognizer: "Recognizer | None" = None  # what recognizes named entities; None for the one of the settings
+    listing: Any = None  # what the sources hold; for parsing alone
+    full_check: bool = False  # whether the bytes of every file are compared
+    every_change: bool = False  # whether all that the sources changed is one change; else each file that moved is
+    run_id: str | None = None  # Dagster run that asks; None outside a run
 
 
 @dataclass
 class StepOutcome:
-    """What a step did, for people.
+    """What a step did, for people."""
 
-    Attributes:
-        report: What it did shard by shard; None where its tables are made as a whole.
-        figures: Numbers by name.
-        texts: Gives Markdown, by name.
-        data: What is shown as JSON, by name.
-        counts: Rows of each shard of a serving table.
-        dropped: Items of answers that were not taken, by reason.
-    """
-
-    report: "StepReport | None" = None
-    figures: dict[str, int] = field(default_factory=dict)
-    texts: dict[str, Callable[[], str]] = field(default_factory=dict)
-    data: dict[str, dict[str, Any]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    report: "StepReport | None" = None  # what it did shard by shard; None where its tables are made as a whole
+    figures: dict[str, int] = field(default_factory=dict)  # numbers by name
+    texts: dict[str, Callable[[], str]] = field(default_factory=dict)  # gives Markdown, by name
+    data: dict[str, dict[str, Any]] = field(default_factory=dict)  # what is shown as JSON, by name
+    counts: dict[str, int] = field(default_factory=dict)  # rows of each shard of a serving table
+    dropped: Mapping[str, int] = field(default_factory=dict)  # items of answers that were not taken, by reason
 
 
 @dataclass(frozen=True)
 class TableDisplay:
-    """What the UI shows of a table.
+    """What the UI shows of a table."""
 
-    Attributes:
-        columns: Columns of the preview; none for no preview.
-        lineage: Table and column that a column comes from.
-    """
-
-    columns: tuple[str, ...] = ()
-    lineage: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()  # columns of the preview; none for no preview
+    lineage: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # table and column that a column comes from
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of indexing.
+    """A step of indexing."""
 
-    Attributes:
-        name: What it is called, as in `summarize_pages`.
-        description: What it does, in one sentence.
-        group: Its part of the pipeline.
-        tables: Stored tables that it writes.
-        reads: Stored tables that it reads.
-        update: Brings its tables in step.
-        code: Functions whose code its tables depend on, as in `rag_assets.parsing.parse:parse_bytes`; what these reach
-            counts as well.
-        options: Settings that its tables depend on, as in `chunking.size_tokens`, and names of `FACTS`.
-        wanted: What each document of a shard is to be computed from, or the table as a whole; None where only running
-            the step tells.
-        keyed_apart: Those of its tables that are computed from something else, for the same documents.
-        sharded: Whether its tables are split by documents; else they are made as a whole.
-        asks_model: Whether a language model writes its tables.
-        graph: Whether it is of the entity graph.
-        force: Name under which people force it for chosen documents; empty where they cannot.
-        index: Serving table that it writes instead of stored ones.
-        asset: Name of the asset of the serving table.
-        further: Shards that the step works on beside those of its run, so that a version shows one change as a whole.
-        label: What its progress is called; its name where empty.
-        pool: Steps of one pool do not run at once.
-        shown: What the UI shows of each table, by its name.
-    """
-
-    name: str
-    description: str
-    group: str
-    update: Callable[[StepWork], StepOutcome]
+    name: str  # what it is called, as in `summarize_pages`
+    description: str  # what it does, in one sentence
+    group: str  # its part of the pipeline
+    update: Callable[[StepWork], StepOutcome]  # brings its tables in step
+    # functions whose code its tables depend on, as in `rag_assets.parsing.parse:parse_bytes`; what these reach counts
+    # as well
     code: tuple[str, ...]
-    tables: tuple[Table, ...] = ()
-    reads: tuple[Table, ...] = ()
+    tables: tuple[Table, ...] = ()  # stored tables that it writes
+    reads: tuple[Table, ...] = ()  # stored tables that it reads
+    # settings that its tables depend on, as in `chunking.size_tokens`, and names of `FACTS`
     options: tuple[str, ...] = ()
+    # what each document of a shard is to be computed from, or the table as a whole; None where only running the step
+    # tells
     wanted: Callable[["Home", str], Keys] | None = None
+    # those of its tables that are computed from something else, for the same documents
     keyed_apart: tuple[Table, ...] = ()
-    sharded: bool = True
-    asks_model: bool = False
-    graph: bool = False
-    force: str = ""
-    index: VectorTable | None = None
-    asset: str = ""
+    sharded: bool = True  # whether its tables are split by documents; else they are made as a whole
+    asks_model: bool = False  # whether a language model writes its tables
+    graph: bool = False  # whether it is of the entity graph
+    force: str = ""  # name under which people force it for chosen documents; empty where they cannot
+    index: VectorTable | None = None  # serving table that it writes instead of stored ones
+    asset: str = ""  # name of the asset of the serving table
+    # shards that the step works on beside those of its run, so that a version shows one change as a whole
     further: Callable[[StepWork], set[str]] | None = None
-    label: str = ""
-    pool: str | None = None
-    shown: Mapping[str, TableDisplay] = field(default_factory=dict)
+    label: str = ""  # what its progress is called; its name where empty
+    pool: str | None = None  # steps of one pool do not run at once
+    shown: Mapping[str, TableDisplay] = field(default_factory=dict)  # what the UI shows of each table, by its name
 
     @property
     def assets(self) -> tuple[str, ...]:

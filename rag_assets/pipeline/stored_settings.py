@@ -40,21 +40,13 @@ _ACCEPT = "`rag-assets index --accept-settings` does that"
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A stated setting that would delete or compute anew what was built with another value.
+    """A stated setting that would delete or compute anew what was built with another value."""
 
-    Attributes:
-        setting: The setting, as in `graph.enabled`.
-        stored: Value that the knowledge base was built with, as JSON.
-        stated: Value that is stated now, as JSON.
-        consequence: What indexing with the stated value does.
-        remedy: How a person says that it is meant.
-    """
-
-    setting: str
-    stored: str
-    stated: str
-    consequence: str
-    remedy: str
+    setting: str  # the setting, as in `graph.enabled`
+    stored: str  # value that the knowledge base was built with, as JSON
+    stated: str  # value that is stated now, as JSON
+    consequence: str  # what indexing with the stated value does
+    remedy: str  # how a person says that it is meant
 
     @property
     def difference(self) -> str:

@@ -52,36 +52,22 @@ _WITH_GRAPH = (modes.GRAPH_LOCAL_MODE, f"{modes.HYBRID_MODE},{modes.GRAPH_LOCAL_
 
 @dataclass(frozen=True)
 class TuningBudget:
-    """What tuning may take.
+    """What tuning may take."""
 
-    Attributes:
-        deadline: When it ends, by `time.monotonic`.
-        usd: US dollars that calls of the language model may cost; for 0 none is asked.
-    """
-
-    deadline: float
-    usd: float = 0.0
+    deadline: float  # when it ends, by `time.monotonic`
+    usd: float = 0.0  # US dollars that calls of the language model may cost; for 0 none is asked
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """What is tuned.
+    """What is tuned."""
 
-    Attributes:
-        candidates: The configurations, the default first.
-        documents: Of each question, the documents that hold its evidence.
-        choosing: Positions of the questions that choose, in the order in which they are asked.
-        held_out: Positions of those for the last comparison.
-        level: What searches are asked for.
-        notes: What was left out, and why.
-    """
-
-    candidates: "list[Configuration]"
-    documents: list[frozenset[str]]
-    choosing: list[int]
-    held_out: list[int]
-    level: "Level"
-    notes: list[str]
+    candidates: "list[Configuration]"  # the configurations, the default first
+    documents: list[frozenset[str]]  # of each question, the documents that hold its evidence
+    choosing: list[int]  # positions of the questions that choose, in the order in which they are asked
+    held_out: list[int]  # positions of those for the last comparison
+    level: "Level"  # what searches are asked for
+    notes: list[str]  # what was left out, and why
 
 
 def planned_tuning(

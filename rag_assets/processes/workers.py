@@ -161,19 +161,13 @@ def _die_with_parent(lifeline: int) -> None:
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What goes with the processes of one kind.
+    """What goes with the processes of one kind."""
 
-    Attributes:
-        greeting: The first message that each gets; none where it is empty. A command line can be read by others.
-        memory_bytes: Resident memory over which one is ended; None for what its own limits allow.
-        answer_bytes: Length of an answer.
-        output_bytes: How much is kept of what one prints.
-    """
-
+    # the first message that each gets; none where it is empty. A command line can be read by others
     greeting: bytes = b""
-    memory_bytes: int | None = None
-    answer_bytes: int | None = None
-    output_bytes: int = 0
+    memory_bytes: int | None = None  # resident memory over which one is ended; None for what its own limits allow
+    answer_bytes: int | None = None  # length of an answer
+    output_bytes: int = 0  # how much is kept of what one prints
 
 
 class WorkerEnded(QueryError):  # noqa: N818 - what happened

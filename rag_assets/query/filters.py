@@ -25,30 +25,20 @@ FACETS_COLUMN = "facets"
 
 @dataclass(frozen=True)
 class Filters:
-    """What a passage must satisfy: each field given, by any one of its values.
+    """What a passage must satisfy: each field given, by any one of its values."""
 
-    Attributes:
-        document: Document ids. `*` stands for any characters, `/` among them, `?` for one; an id that ends in `/`
-            stands for all that begins with it.
-        folder: Folders; what lies below a folder is in it.
-        format: Formats, as in `xlsx`.
-        language: Languages, ISO 639-1.
-        page_name: Names of sheets; `*` and `?` as above.
-        facet: Facet values of the document, each as `facet=value`: for each facet named, one of its values.
-        modified_from: Files changed at this time or later.
-        modified_before: Files changed before this time.
-        facet_documents: Documents that have the facet values, for tables without them.
-    """
-
+    # document ids. `*` stands for any characters, `/` among them, `?` for one; an id that ends in `/` stands for all
+    # that begins with it
     document: tuple[str, ...] = ()
-    folder: tuple[str, ...] = ()
-    format: tuple[str, ...] = ()
-    language: tuple[str, ...] = ()
-    page_name: tuple[str, ...] = ()
+    folder: tuple[str, ...] = ()  # folders; what lies below a folder is in it
+    format: tuple[str, ...] = ()  # formats, as in `xlsx`
+    language: tuple[str, ...] = ()  # languages, ISO 639-1
+    page_name: tuple[str, ...] = ()  # names of sheets; `*` and `?` as above
+    # facet values of the document, each as `facet=value`: for each facet named, one of its values
     facet: tuple[str, ...] = ()
-    modified_from: datetime | None = None
-    modified_before: datetime | None = None
-    facet_documents: frozenset[str] = frozenset()
+    modified_from: datetime | None = None  # files changed at this time or later
+    modified_before: datetime | None = None  # files changed before this time
+    facet_documents: frozenset[str] = frozenset()  # documents that have the facet values, for tables without them
 
     def to_sql(self, columns: Collection[str]) -> str | None:
         """The condition in Lance SQL, over the columns that a table has; None where there is none.

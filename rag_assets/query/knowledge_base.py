@@ -75,42 +75,29 @@ class SearchDefaults:
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """How a knowledge base searches and answers.
+    """How a knowledge base searches and answers."""
 
-    Attributes:
-        defaults: What is taken where a search or a question does not say.
-        reader: How answers are written.
-        reports: How questions are answered from community reports.
-        hyde: How mode `hyde` searches.
-        rerank_candidates: Passages of a search that the reranker reads.
-        ranking: How mode `weighted` ranks; as shipped, or as learned on the collection.
-    """
-
-    defaults: SearchDefaults
-    reader: ReaderOptions
-    reports: ReaderOptions
-    hyde: HydeOptions
-    rerank_candidates: int
+    defaults: SearchDefaults  # what is taken where a search or a question does not say
+    reader: ReaderOptions  # how answers are written
+    reports: ReaderOptions  # how questions are answered from community reports
+    hyde: HydeOptions  # how mode `hyde` searches
+    rerank_candidates: int  # passages of a search that the reranker reads
+    # how mode `weighted` ranks; as shipped, or as learned on the collection
     ranking: Ranking = field(default_factory=Ranking)
 
 
 @dataclass(frozen=True)
 class QueryModels:
-    """The models that a knowledge base asks beside the embedder.
+    """The models that a knowledge base asks beside the embedder."""
 
-    Attributes:
-        language: Writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in
-            `hyde`, rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms.
-        rewriter: Rewrites in mode `rewrite`; None for the trained model, the language model, or rules without either.
-        reranker: Orders the first passages of every search anew, or None.
-        trained: A model trained to rewrite for this collection, or None.
-        scorer: Tells which statements answer, where no language model writes; None goes by words alone.
-    """
-
+    # writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in `hyde`,
+    # rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms
     language: LanguageModel | None = None
+    # rewrites in mode `rewrite`; None for the trained model, the language model, or rules without either
     rewriter: Rewriter | None = None
-    reranker: Reranker | None = None
-    trained: TrainedModel | None = None
+    reranker: Reranker | None = None  # orders the first passages of every search anew, or None
+    trained: TrainedModel | None = None  # a model trained to rewrite for this collection, or None
+    # tells which statements answer, where no language model writes; None goes by words alone
     scorer: AnswerScorer | None = None
 
 

@@ -22,17 +22,11 @@ class NothingPublished(QueryError):  # noqa: N818 - what is the case
 
 @dataclass(frozen=True)
 class OpenVersion:
-    """A published version, ready to be asked. What it holds open is let go with the last reference to it.
+    """A published version, ready to be asked. What it holds open is let go with the last reference to it."""
 
-    Attributes:
-        snapshot: The version.
-        base: For searching.
-        contents: For reading.
-    """
-
-    snapshot: Snapshot
-    base: KnowledgeBase
-    contents: Contents
+    snapshot: Snapshot  # the version
+    base: KnowledgeBase  # for searching
+    contents: Contents  # for reading
 
 
 class Published:

@@ -16,15 +16,10 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class StoredTables:
-    """The stored tables of one published version.
+    """The stored tables of one published version."""
 
-    Attributes:
-        lake: Where they are.
-        versions: Version of each shard, by table name, as a snapshot names them.
-    """
-
-    lake: Lake
-    versions: Mapping[str, Versions]
+    lake: Lake  # where they are
+    versions: Mapping[str, Versions]  # version of each shard, by table name, as a snapshot names them
 
     def read(
         self,

@@ -24,38 +24,24 @@ _CLOSE_SECONDS = 8.0  # longer than sessions of models take to end
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Who may ask, how much, and how searches go that say nothing of it.
+    """Who may ask, how much, and how searches go that say nothing of it."""
 
-    Attributes:
-        token: What callers must show; None where the address can only be reached from this machine.
-        loopback: Whether the address can only be reached from this machine.
-        hosts: Names, beside those of this machine, under which the server may be called; of a server that others can
-            reach, any name where there is none.
-        requests_per_minute: Requests of one client a minute; 0 for no limit.
-        request_bytes: Size of a request's body.
-        search_workers: Searches that run at once.
-        ask_workers: Answers that are written at once.
-        sql_workers: SQL queries that run at once.
-        waiting: Requests of each kind that may wait for their turn; more are sent away.
-        sql: What one SQL query may take.
-        defaults: Of a search or a question.
-        feedback: File of the question set that thumbs on answers are added to; None where they are not taken.
-        clicks: File of clicks on results; None where they are not taken.
-    """
-
-    token: str | None
-    loopback: bool
+    token: str | None  # what callers must show; None where the address can only be reached from this machine
+    loopback: bool  # whether the address can only be reached from this machine
+    # names, beside those of this machine, under which the server may be called; of a server that others can reach, any
+    # name where there is none
     hosts: tuple[str, ...]
-    requests_per_minute: int
-    request_bytes: int
-    search_workers: int
-    ask_workers: int
-    sql_workers: int
-    waiting: int
-    sql: SqlLimits
-    defaults: SearchDefaults
+    requests_per_minute: int  # requests of one client a minute; 0 for no limit
+    request_bytes: int  # size of a request's body
+    search_workers: int  # searches that run at once
+    ask_workers: int  # answers that are written at once
+    sql_workers: int  # SQL queries that run at once
+    waiting: int  # requests of each kind that may wait for their turn; more are sent away
+    sql: SqlLimits  # what one SQL query may take
+    defaults: SearchDefaults  # of a search or a question
+    # file of the question set that thumbs on answers are added to; None where they are not taken
     feedback: Path | None = None
-    clicks: Path | None = None
+    clicks: Path | None = None  # file of clicks on results; None where they are not taken
 
 
 @dataclass

@@ -31,18 +31,12 @@ from rag_assets.store.lake import Lake, shard_of
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of all sources.
+    """The files of all sources."""
 
-    Attributes:
-        files: Files by `document_id`.
-        unreachable: Why a source could not be listed, or only in part, by source name. None of its documents is
-            removed.
-        omissions: What was found that is no file to read, and why.
-    """
-
-    files: Mapping[str, SourceFile]
+    files: Mapping[str, SourceFile]  # files by `document_id`
+    # why a source could not be listed, or only in part, by source name. None of its documents is removed
     unreachable: Mapping[str, str] = field(default_factory=dict)
-    omissions: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()  # what was found that is no file to read, and why
 
     def in_shard(self, shard: str) -> list[SourceFile]:
         """Files whose documents belong to a shard, in order of `document_id`."""
@@ -51,27 +45,19 @@ class Listing:
 
 @dataclass(frozen=True)
 class Changes:
-    """What an index run would do.
+    """What an index run would do."""
 
-    Attributes:
-        new: Documents that are not stored yet.
-        changed: Documents whose file changed or moved since it was read, or can be read now and could not before.
-        gone: Stored documents whose file is no more.
-        failed: Stored documents that could not be parsed and have not changed.
-        unchanged: Number of documents that are as stored.
-        touched: Documents whose file has the size and time that it had, but another inode or time of status change: it
-            may have been replaced, moved or given other rights, and an index run compares its bytes.
-        unfinished_shards: Shards whose stored state is not published, or was computed by other code or settings.
-        unreachable: Why a source could not be listed, by source name.
-    """
-
-    new: tuple[str, ...]
+    new: tuple[str, ...]  # documents that are not stored yet
+    # documents whose file changed or moved since it was read, or can be read now and could not before
     changed: tuple[str, ...]
-    gone: tuple[str, ...]
-    failed: tuple[str, ...]
-    unchanged: int
+    gone: tuple[str, ...]  # stored documents whose file is no more
+    failed: tuple[str, ...]  # stored documents that could not be parsed and have not changed
+    unchanged: int  # number of documents that are as stored
+    # shards whose stored state is not published, or was computed by other code or settings
     unfinished_shards: tuple[str, ...]
-    unreachable: Mapping[str, str]
+    unreachable: Mapping[str, str]  # why a source could not be listed, by source name
+    # documents whose file has the size and time that it had, but another inode or time of status change: it may have
+    # been replaced, moved or given other rights, and an index run compares its bytes
     touched: tuple[str, ...] = ()
 
     @property

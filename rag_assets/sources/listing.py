@@ -23,16 +23,11 @@ _CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "sha", "hex", "CRC")
 
 @dataclass(frozen=True)
 class Source:
-    """A folder or bucket whose files are indexed.
+    """A folder or bucket whose files are indexed."""
 
-    Attributes:
-        name: First part of the ids of its documents.
-        location: Absolute local path, or fsspec URI.
-        is_named: Whether a person chose the name; else it is the last part of the location.
-    """
-
-    name: str
-    location: str
+    name: str  # first part of the ids of its documents
+    location: str  # absolute local path, or fsspec URI
+    # whether a person chose the name; else it is the last part of the location
     is_named: bool = field(default=False, compare=False)
 
     @property
@@ -52,46 +47,29 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a source, as listed.
+    """A file of a source, as listed."""
 
-    Attributes:
-        document_id: Source name and path below its root: POSIX separators, NFC.
-        path: Local path, or path within the file system of the URI.
-        uri: The location as shown to people.
-        modified_at: Time of the last change, UTC; None where the file system does not tell.
-        fingerprint: Changes whenever the file's size, times of change, inode or entity tag does; see `same_state`.
-        local: Whether `path` is a path of this machine.
-        problem: Why the file cannot be read, or None.
-        source_location: Location of the source; names the file system that `path` lies in.
-        has_content_tag: Whether the fingerprint holds a checksum or entity tag, which follows the bytes.
-    """
-
-    document_id: str
+    document_id: str  # source name and path below its root: POSIX separators, NFC
     source_name: str
-    path: str
-    uri: str
+    path: str  # local path, or path within the file system of the URI
+    uri: str  # the location as shown to people
     size_bytes: int
-    modified_at: datetime | None
-    fingerprint: str
-    local: bool
-    problem: str | None = None
-    source_location: str = ""
-    has_content_tag: bool = False
+    modified_at: datetime | None  # time of the last change, UTC; None where the file system does not tell
+    fingerprint: str  # changes whenever the file's size, times of change, inode or entity tag does; see `same_state`
+    local: bool  # whether `path` is a path of this machine
+    problem: str | None = None  # why the file cannot be read, or None
+    source_location: str = ""  # location of the source; names the file system that `path` lies in
+    has_content_tag: bool = False  # whether the fingerprint holds a checksum or entity tag, which follows the bytes
 
 
 @dataclass(frozen=True)
 class SourceListing:
-    """What one source holds.
+    """What one source holds."""
 
-    Attributes:
-        files: Its files in order of `document_id`.
-        unreadable: Places below its root that could not be looked at, and why; files there are not among `files`.
-        omissions: What is no file to read, and why, as in `specs/pipe: a named pipe`; never opened.
-    """
-
-    files: list[SourceFile]
+    files: list[SourceFile]  # its files in order of `document_id`
+    # places below its root that could not be looked at, and why; files there are not among `files`
     unreadable: tuple[str, ...] = ()
-    omissions: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()  # what is no file to read, and why, as in `specs/pipe: a named pipe`; never opened
 
 
 def same_state(stored: str, listed: str) -> bool:
@@ -241,24 +219,16 @@ def _is_a_file(source: Source) -> SourceError:
 
 @dataclass(frozen=True)
 class _Walk:
-    """A walk through a local source: one bad entry does not end it.
-
-    Attributes:
-        root: Real path of its root.
-        taken: Whether the file of a relative path is wanted.
-        excludes_folder: Whether all that a folder can hold is excluded; takes its relative path with a `/` at the end.
-        excluded_paths: Real paths of folders to leave out.
-        unreadable: Told what could not be looked at.
-        omissions: Told what is no file to read.
-    """
+    """A walk through a local source: one bad entry does not end it."""
 
     source: Source
-    root: str
-    taken: Callable[[str], bool]
+    root: str  # real path of its root
+    taken: Callable[[str], bool]  # whether the file of a relative path is wanted
+    # whether all that a folder can hold is excluded; takes its relative path with a `/` at the end
     excludes_folder: Callable[[str], bool]
-    excluded_paths: tuple[str, ...]
-    unreadable: list[str]
-    omissions: list[str]
+    excluded_paths: tuple[str, ...]  # real paths of folders to leave out
+    unreadable: list[str]  # told what could not be looked at
+    omissions: list[str]  # told what is no file to read
 
     def files(self, folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[tuple[str, SourceFile]]:
         """Files below a folder, whose real path and those of the folders above it are given.

@@ -191,16 +191,11 @@ class DamageKind(StrEnum):
 
 @dataclass(frozen=True)
 class Damage:
-    """Something that is damaged.
+    """Something that is damaged."""
 
-    Attributes:
-        place: The file or folder, by its path below the home.
-        remedy: What becomes of it, or what to do.
-    """
-
-    place: str
+    place: str  # the file or folder, by its path below the home
     cause: str
-    remedy: str
+    remedy: str  # what becomes of it, or what to do
     kind: DamageKind = DamageKind.OTHER
 
     def __str__(self) -> str:

@@ -208,9 +208,6 @@ class SealedFile:
 
     `<name>` and `<name>.copy` hold the same. A file that does not agree with its digest counts as damaged and is read
     from its copy.
-
-    Args:
-        path: Where it is.
     """
 
     def __init__(self, path: Path) -> None:

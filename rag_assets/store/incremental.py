@@ -23,32 +23,20 @@ Compute = Callable[[Sequence[str]], Rows]  # document ids of one shard -> their 
 
 @dataclass
 class ShardReport:
-    """What a step did in one shard.
+    """What a step did in one shard."""
 
-    Attributes:
-        computed: Documents computed.
-        kept: Documents whose rows were kept.
-        removed: Documents whose rows were dropped because they are gone.
-        written: Files written.
-    """
-
-    computed: int = 0
-    kept: int = 0
-    removed: int = 0
-    written: int = 0
+    computed: int = 0  # documents computed
+    kept: int = 0  # documents whose rows were kept
+    removed: int = 0  # documents whose rows were dropped because they are gone
+    written: int = 0  # files written
 
 
 @dataclass
 class StepReport:
-    """What a step did.
+    """What a step did."""
 
-    Attributes:
-        shards: By shard.
-        row_counts: Rows of each shard, by table name and shard.
-    """
-
-    shards: dict[str, ShardReport] = field(default_factory=dict)
-    row_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    shards: dict[str, ShardReport] = field(default_factory=dict)  # by shard
+    row_counts: dict[str, dict[str, int]] = field(default_factory=dict)  # rows of each shard, by table name and shard
 
     def of(self, shard: str) -> ShardReport:
         """What it did in a shard, to be added to."""
@@ -92,19 +80,12 @@ def settled(inputs: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class StandIns:
-    """What stands in for answers that a language model did not give.
+    """What stands in for answers that a language model did not give."""
 
-    Attributes:
-        causes: How many answers are missing, by cause.
-        marked: Documents with any; 1 of a table that is made as a whole.
-        again: Of these: documents that the next run asks for again.
-        total: Documents in all.
-    """
-
-    causes: Counter[str] = field(default_factory=Counter)
-    marked: int = 0
-    again: int = 0
-    total: int = 0
+    causes: Counter[str] = field(default_factory=Counter)  # how many answers are missing, by cause
+    marked: int = 0  # documents with any; 1 of a table that is made as a whole
+    again: int = 0  # of these: documents that the next run asks for again
+    total: int = 0  # documents in all
 
     @property
     def count(self) -> int:

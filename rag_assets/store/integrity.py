@@ -50,23 +50,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Reference:
-    """A column whose values must stand in a column of another table; where it is null, it refers to nothing.
+    """A column whose values must stand in a column of another table; where it is null, it refers to nothing."""
 
-    Attributes:
-        child: Table that refers.
-        column: Its column: a value, or a list of values.
-        parent: Table that is referred to.
-        key: Column of the parent; of the same name where empty.
-        alternative: Table whose `key` may hold the value instead, or None.
-        values: SQL for the values that a row refers to, as a list, where they are more than the column as it is.
-    """
-
-    child: Table
-    column: str
-    parent: Table
-    key: str = ""
-    alternative: Table | None = None
-    values: str = ""
+    child: Table  # table that refers
+    column: str  # its column: a value, or a list of values
+    parent: Table  # table that is referred to
+    key: str = ""  # column of the parent; of the same name where empty
+    alternative: Table | None = None  # table whose `key` may hold the value instead, or None
+    values: str = ""  # SQL for the values that a row refers to, as a list, where they are more than the column as it is
 
     def query(self) -> str:
         """SQL for the first values that are not there, over `child`, `parent` and `alternative`."""

@@ -44,15 +44,10 @@ def shard_of(document_id: str) -> str:
 
 @dataclass(frozen=True)
 class ShardWrite:
-    """What writing a shard did.
+    """What writing a shard did."""
 
-    Attributes:
-        written: Whether a new file was made; False where rows and inputs are what was stored.
-        row_count: Rows of the shard.
-    """
-
-    written: bool
-    row_count: int
+    written: bool  # whether a new file was made; False where rows and inputs are what was stored
+    row_count: int  # rows of the shard
 
 
 class Lake:

@@ -26,31 +26,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One published version.
+    """One published version."""
 
-    Attributes:
-        number: Number of the snapshot, from 1.
-        published_at: Time of publishing, ISO 8601, UTC.
-        pipeline: Digest of the code and settings that computed it.
-        embedder: Name of the embedder of its vectors.
-        tables: Version of each shard, by table name and shard.
-        vector_tables: Version of each serving table.
-        row_counts: Rows by table name; serving tables are named `lancedb.<name>`.
-        files: Size and digest (`store.damage`) of every file that it consists of, by path below the home.
-        steps: Code, options and libraries that it was computed with, by step and by what people call them.
-        learned: Folders below the home of what was learned on the collection, by what it is; the last one is in force,
-            those before were (`rag_assets.training.adoption`).
-    """
-
-    number: int
-    published_at: str
-    pipeline: str
-    embedder: str
-    tables: Mapping[str, Mapping[str, int]]
-    vector_tables: Mapping[str, int]
-    row_counts: Mapping[str, int]
+    number: int  # number of the snapshot, from 1
+    published_at: str  # time of publishing, ISO 8601, UTC
+    pipeline: str  # digest of the code and settings that computed it
+    embedder: str  # name of the embedder of its vectors
+    tables: Mapping[str, Mapping[str, int]]  # version of each shard, by table name and shard
+    vector_tables: Mapping[str, int]  # version of each serving table
+    row_counts: Mapping[str, int]  # rows by table name; serving tables are named `lancedb.<name>`
+    # size and digest (`store.damage`) of every file that it consists of, by path below the home
     files: Mapping[str, str] = field(default_factory=dict)
+    # code, options and libraries that it was computed with, by step and by what people call them
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # folders below the home of what was learned on the collection, by what it is; the last one is in force, those
+    # before were (`rag_assets.training.adoption`)
     learned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def same_content(self, other: "Snapshot") -> bool:
@@ -64,15 +54,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Pointer:
-    """Which version readers see.
-
-    Attributes:
-        number: Its number.
-        rolled_back_from: After a rollback, the newest version at that time; else None.
-    """
+    """Which version readers see."""
 
     number: int
-    rolled_back_from: int | None = None
+    rolled_back_from: int | None = None  # after a rollback, the newest version at that time; else None
 
     @property
     def newest(self) -> int:

@@ -36,45 +36,28 @@ Values = Sequence[float]  # one a question; nan where a measure says nothing of 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a candidate reaches on questions that it was not learned from.
+    """What a candidate reaches on questions that it was not learned from."""
 
-    Attributes:
-        measure: What was measured, as in `passage R@5`.
-        before: Of what is in force.
-        after: Of the candidate.
-        difference: Of the candidate minus what is in force, question by question.
-        guards: The same of what must not become worse, by name, as in `type fact`.
-        is_better: Whether it may come into force.
-        reason: Why, or why not.
-        worse: What of the guards became worse, in words.
-    """
-
-    measure: str
-    before: Interval
-    after: Interval
-    difference: Interval
+    measure: str  # what was measured, as in `passage R@5`
+    before: Interval  # of what is in force
+    after: Interval  # of the candidate
+    difference: Interval  # of the candidate minus what is in force, question by question
+    # the same of what must not become worse, by name, as in `type fact`
     guards: Mapping[str, Interval] = field(default_factory=dict)
-    is_better: bool = False
-    reason: str = ""
-    worse: Sequence[str] = ()
+    is_better: bool = False  # whether it may come into force
+    reason: str = ""  # why, or why not
+    worse: Sequence[str] = ()  # what of the guards became worse, in words
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What a candidate rests on.
+    """What a candidate rests on."""
 
-    Attributes:
-        questions: Ids of the questions that it was learned from.
-        documents: Documents that hold their evidence.
-        version: The version that it was learned and proved on.
-        against: Place of what was in force then; empty for what is shipped.
-        beside: Place of what else was in force then and took part in the proof, by name.
-    """
-
-    questions: Collection[str] = ()
-    documents: Collection[str] = ()
-    version: int = 0
-    against: str = ""
+    questions: Collection[str] = ()  # ids of the questions that it was learned from
+    documents: Collection[str] = ()  # documents that hold their evidence
+    version: int = 0  # the version that it was learned and proved on
+    against: str = ""  # place of what was in force then; empty for what is shipped
+    # place of what else was in force then and took part in the proof, by name
     beside: Mapping[str, str] = field(default_factory=dict)
 
     def knows(self, question: str, documents: Collection[str]) -> bool:
@@ -246,11 +229,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def in_force(root: Path, snapshot: Snapshot, name: str) -> Path | None:
     """Folder of what is in force in a version; None where nothing is.
-
-    Args:
-        root: The home.
-        snapshot: The version.
-        name: What was learned.
 
     Raises:
         StoreError: Its files are not those that were stored.

@@ -38,34 +38,23 @@ _LEAST_GROUPS = 5  # of documents: two for each of two parts that are held out, 
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuestion:
-    """A question with the passages that the default search looks at for it.
+    """A question with the passages that the default search looks at for it."""
 
-    Attributes:
-        id: Id of the question.
-        type: Its type; its language where it has none.
-        documents: Documents that hold its evidence.
-        ways: By level, the pieces of its full answers, as ids.
-        ids: Document, page and passage of each candidate; candidates stand by passage.
-        signals: float64 of shape `(candidates, signals)`.
-        query: Vector of the question.
-        passages: Vectors of the candidates, float32; empty where they are not needed.
-        is_measured: Whether it may prove something; drafted questions may only be learned from.
-        read: The reranker's own scores of the candidates, nan where it reads none; empty where none orders results.
-        taught: The same as soft targets that scores are to imitate; empty where none are.
-        clicks: Passages that were opened, each with those that stood above it and were not.
-    """
-
-    id: str
-    type: str
-    documents: frozenset[str]
-    ways: Mapping[Level, Ways]
-    ids: tuple[tuple[str, str, str], ...]
-    signals: Vector
-    query: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    id: str  # id of the question
+    type: str  # its type; its language where it has none
+    documents: frozenset[str]  # documents that hold its evidence
+    ways: Mapping[Level, Ways]  # by level, the pieces of its full answers, as ids
+    ids: tuple[tuple[str, str, str], ...]  # document, page and passage of each candidate; candidates stand by passage
+    signals: Vector  # float64 of shape `(candidates, signals)`
+    query: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # vector of the question
+    # vectors of the candidates, float32; empty where they are not needed
     passages: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    is_measured: bool = True
+    is_measured: bool = True  # whether it may prove something; drafted questions may only be learned from
+    # the reranker's own scores of the candidates, nan where it reads none; empty where none orders results
     read: Vector = field(default_factory=lambda: np.empty(0))
+    # the same as soft targets that scores are to imitate; empty where none are
     taught: Vector = field(default_factory=lambda: np.empty(0))
+    # passages that were opened, each with those that stood above it and were not
     clicks: tuple[tuple[str, frozenset[str]], ...] = ()
 
     def holding(self, level: Level) -> list[NDArray[np.bool_]]:

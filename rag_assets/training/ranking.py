@@ -82,23 +82,14 @@ _PARAMETERS = {
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of the loss, one for each piece of evidence, each click and each question with soft targets.
+    """Terms of the loss, one for each piece of evidence, each click and each question with soft targets."""
 
-    Attributes:
-        signals: float64 of shape `(terms, rivals, signals)`.
-        is_there: Which rivals there are.
-        is_evidence: Which of them hold the piece, or were clicked.
-        target: Share that each should get, float64 of shape `(terms, rivals)`; all 0 where evidence tells it.
-        weight: Of each term; those of one question add up to 1.
-        question: Position of the question of each term.
-    """
-
-    signals: Matrix
-    is_there: NDArray[np.bool_]
-    is_evidence: NDArray[np.bool_]
-    target: Matrix
-    weight: Vector
-    question: NDArray[np.intp]
+    signals: Matrix  # float64 of shape `(terms, rivals, signals)`
+    is_there: NDArray[np.bool_]  # which rivals there are
+    is_evidence: NDArray[np.bool_]  # which of them hold the piece, or were clicked
+    target: Matrix  # share that each should get, float64 of shape `(terms, rivals)`; all 0 where evidence tells it
+    weight: Vector  # of each term; those of one question add up to 1
+    question: NDArray[np.intp]  # position of the question of each term
 
     def of(self, questions: Sequence[int]) -> "Terms":
         """The terms of some questions."""
@@ -237,12 +228,7 @@ def scale_of(terms: Terms, shipped: Vector) -> float:
 
 
 def learned_weights(judged: Sequence[JudgedQuestion], level: Level) -> tuple[Weights, float]:
-    """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure.
-
-    Args:
-        judged: The questions.
-        level: What is looked for.
-    """
+    """Weights for a level, and the pull that they were learned with; the shipped ones where nothing better is sure."""
     shipped, terms = SHIPPED[LEVELS[level]], terms_of(judged, level)
 
     def fit(learned_from: Terms, test_terms: Terms) -> list[Matrix]:
@@ -370,17 +356,11 @@ def held_out_weights(
 
 @dataclass(frozen=True)
 class RankingCandidate:
-    """Weights that were learned, with what they prove.
+    """Weights that were learned, with what they prove."""
 
-    Attributes:
-        weights: By granularity: as learned where that is better, else as in force.
-        proposed: By granularity, as learned.
-        proofs: By level, what was reached on questions not seen.
-    """
-
-    weights: Mapping[str, Scorer]
-    proposed: Mapping[str, Scorer]
-    proofs: Mapping[Level, Proof]
+    weights: Mapping[str, Scorer]  # by granularity: as learned where that is better, else as in force
+    proposed: Mapping[str, Scorer]  # by granularity, as learned
+    proofs: Mapping[Level, Proof]  # by level, what was reached on questions not seen
 
     @property
     def proof(self) -> Proof:

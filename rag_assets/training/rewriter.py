@@ -41,19 +41,12 @@ from rag_assets.text.plain import one_line
 
 @dataclass(frozen=True)
 class Penalties:
-    """What is taken off the gain of a rewrite.
+    """What is taken off the gain of a rewrite."""
 
-    Attributes:
-        divergence: For each nat by which the policy makes it likelier than the warmed-up policy does.
-        length: For a rewrite that is empty, or twice the longest; in between it grows in a line.
-        shortest_tokens: From here on no rewrite is too short.
-        longest_tokens: Up to here none is too long.
-    """
-
-    divergence: float
-    length: float
-    shortest_tokens: int
-    longest_tokens: int
+    divergence: float  # for each nat by which the policy makes it likelier than the warmed-up policy does
+    length: float  # for a rewrite that is empty, or twice the longest; in between it grows in a line
+    shortest_tokens: int  # from here on no rewrite is too short
+    longest_tokens: int  # up to here none is too long
 
     def of_length(self, tokens: int) -> float:
         """The penalty of a rewrite of so many tokens."""
@@ -116,40 +109,24 @@ class Item:
 
 @dataclass(frozen=True)
 class RewriterData:
-    """What a rewriter learns from.
+    """What a rewriter learns from."""
 
-    Attributes:
-        training: Questions that rewrites are sampled for.
-        validation: Questions of other documents, by which the best weights are chosen and training ends.
-        labels: Pseudo-labels of training questions, for the warm-up.
-        objective: What gains are of; training for another one is another training.
-    """
-
-    training: Sequence[Item]
-    validation: Sequence[Item]
-    labels: Sequence[tuple[Item, str]]
-    objective: str = ""
+    training: Sequence[Item]  # questions that rewrites are sampled for
+    validation: Sequence[Item]  # questions of other documents, by which the best weights are chosen and training ends
+    labels: Sequence[tuple[Item, str]]  # pseudo-labels of training questions, for the warm-up
+    objective: str = ""  # what gains are of; training for another one is another training
 
 
 @dataclass(frozen=True)
 class TrainedWeights:
-    """What training came to.
+    """What training came to."""
 
-    Attributes:
-        folder: The policy, as a folder of transformers.
-        steps: Steps of reinforcement that were done.
-        best_step: The step that the policy is of; 0 is the warmed-up policy.
-        warmed_up: Mean gain over validation questions of the warmed-up policy; None without such questions.
-        gain: The same of the policy.
-        is_main_process: Whether this process is the first of those that train together.
-    """
-
-    folder: Path
-    steps: int
-    best_step: int
-    warmed_up: float | None
-    gain: float | None
-    is_main_process: bool
+    folder: Path  # the policy, as a folder of transformers
+    steps: int  # steps of reinforcement that were done
+    best_step: int  # the step that the policy is of; 0 is the warmed-up policy
+    warmed_up: float | None  # mean gain over validation questions of the warmed-up policy; None without such questions
+    gain: float | None  # the same of the policy
+    is_main_process: bool  # whether this process is the first of those that train together
 
 
 Gain = Callable[[Item, str], float]

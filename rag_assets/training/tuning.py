@@ -35,42 +35,25 @@ _HELD_OUT = 2 / 5  # of the questions
 
 @dataclass(frozen=True)
 class QuestionOutcome:
-    """What one question came to.
+    """What one question came to."""
 
-    Attributes:
-        values: One for each of `MEASURES`; nan where it says nothing of the question.
-        seconds: What the search took.
-        usd: What calls of the language model cost, US dollars.
-    """
-
-    values: tuple[float, ...]
-    seconds: float
-    usd: float = 0.0
+    values: tuple[float, ...]  # one for each of `MEASURES`; nan where it says nothing of the question
+    seconds: float  # what the search took
+    usd: float = 0.0  # what calls of the language model cost, US dollars
 
 
 @dataclass
 class Configuration:
-    """A configuration.
+    """A configuration."""
 
-    Attributes:
-        name: What it is called.
-        ask: Asks the question at a position, and says what it came to.
-        adoption: What a user does to adopt it.
-        results: By position of the question, what it came to.
-        rung: The last rung that it went through, from 1; 0 for none.
-        spent: Seconds that asking took, with all that is not the search.
-        first: The part of these that the first question took, which may load a model.
-        failure: Why it cannot search, and so was left out; empty where it can.
-    """
-
-    name: str
-    ask: Callable[[int], QuestionOutcome]
-    adoption: str = ""
-    results: dict[int, QuestionOutcome] = field(default_factory=dict)
-    rung: int = 0
-    spent: float = 0.0
-    first: float = 0.0
-    failure: str = ""
+    name: str  # what it is called
+    ask: Callable[[int], QuestionOutcome]  # asks the question at a position, and says what it came to
+    adoption: str = ""  # what a user does to adopt it
+    results: dict[int, QuestionOutcome] = field(default_factory=dict)  # by position of the question, what it came to
+    rung: int = 0  # the last rung that it went through, from 1; 0 for none
+    spent: float = 0.0  # seconds that asking took, with all that is not the search
+    first: float = 0.0  # the part of these that the first question took, which may load a model
+    failure: str = ""  # why it cannot search, and so was left out; empty where it can
 
     def values(self, measure: str, positions: Sequence[int]) -> list[float]:
         """Values of a measure at questions that were asked."""
@@ -104,24 +87,17 @@ class Configuration:
 
 @dataclass
 class Tuning:
-    """What tuning came to.
+    """What tuning came to."""
 
-    Attributes:
-        candidates: All of them, the default first.
-        choosing: Positions of the questions that choose.
-        held_out: Positions of those that choose nothing.
-        winner: The best by the questions that choose, compared on those held out; the default where nothing is better.
-            None where it ended before that.
-        differences: By measure, winner less default on questions held out; empty where nothing was compared.
-        ended: Why it ended before all was asked; empty where all was.
-    """
-
-    candidates: Sequence[Configuration]
-    choosing: Sequence[int]
-    held_out: Sequence[int]
+    candidates: Sequence[Configuration]  # all of them, the default first
+    choosing: Sequence[int]  # positions of the questions that choose
+    held_out: Sequence[int]  # positions of those that choose nothing
+    # the best by the questions that choose, compared on those held out; the default where nothing is better. None where
+    # it ended before that
     winner: Configuration | None = None
+    # by measure, winner less default on questions held out; empty where nothing was compared
     differences: dict[str, PairedDifference] = field(default_factory=dict)
-    ended: str = ""
+    ended: str = ""  # why it ended before all was asked; empty where all was
 
 
 class _EndedError(Exception):

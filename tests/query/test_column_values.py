@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assets.query.ask.tables.column_values import things_of_list, values_of_column
-from rag_assets.query.ask.tables.table_rows import Selection, TableOfPage
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 
 COLUMNS = ["顧客ID", "事業者名", "契約区分", "比較上の位置づけ", "件数"]
 ROWS = [

@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.contracts.ports import Turn
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
-from rag_assets.query.ask.tables.table_rows import TableOfPage
+from rag_assets.query.ask.tables.page_tables import TableOfPage
 
 STEPS = [
     ["1", "受付", "窓口", "申請書を受け取る"],

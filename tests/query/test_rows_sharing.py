@@ -13,8 +13,8 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.quoted.page_sections import sheets_named
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 from rag_assets.query.ask.tables.rows_sharing import asks_for_none, denies, rows_sharing, rules_out
-from rag_assets.query.ask.tables.table_rows import Selection, TableOfPage
 
 COLUMNS = ["No", "項目名", "型", "必須区分", "主キー", "桁数", "備考"]
 ROWS = [

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from rag_assets.query.ask.tables.page_tables import Selection
 from rag_assets.query.ask.tables.rows_sharing import rules_out
 from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
-from rag_assets.query.ask.tables.table_rows import Selection
 from rag_assets.query.several_asked import asks_for_several
 
 HEADER = ["No", "論理名", "物理名", "型", "Not Null", "PK", "備考"]

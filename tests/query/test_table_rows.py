@@ -9,9 +9,10 @@ import pytest
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 from rag_assets.query.ask.tables.row_sentences import told_rows
 from rag_assets.query.ask.tables.samples import are_sample
-from rag_assets.query.ask.tables.table_rows import RowsAsked, Selection, TableOfPage
+from rag_assets.query.ask.tables.table_rows import RowsAsked
 
 COLUMNS = ["請求番号", "取引先", "請求日", "金額", "状態", "担当"]
 ROWS = [

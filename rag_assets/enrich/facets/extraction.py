@@ -57,34 +57,23 @@ _SYSTEM_NAME = re.compile(rf"[{KATAKANA}{KANJI}]+?(?<!サブ)(?=システム)|(?
 
 @dataclass(frozen=True)
 class Profile:
-    """What a document is classified by.
-
-    Attributes:
-        summary: Its summary; may be empty.
-        headings: Its headings and the names of its pages.
-        lines: Sentences and table rows of its beginning.
-    """
+    """What a document is classified by."""
 
     title: str
-    summary: str
-    headings: tuple[str, ...]
-    lines: tuple[str, ...]
+    summary: str  # its summary; may be empty
+    headings: tuple[str, ...]  # its headings and the names of its pages
+    lines: tuple[str, ...]  # sentences and table rows of its beginning
     language: str
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A value that a document has.
-
-    Attributes:
-        confidence: How sure, from 0 to 1.
-        evidence: Words of the document that speak for it, or an empty text.
-    """
+    """A value that a document has."""
 
     facet: str
     value: str
-    confidence: float
-    evidence: str
+    confidence: float  # how sure, from 0 to 1
+    evidence: str  # words of the document that speak for it, or an empty text
 
 
 def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> Profile:

@@ -24,17 +24,12 @@ _RESERVED = frozenset({"reasoning"})  # stands beside the facets in what a model
 
 @dataclass(frozen=True)
 class _Named:
-    """What people call by a label and explain by a description.
+    """What people call by a label and explain by a description."""
 
-    Attributes:
-        name: ASCII id, as in `api_specification`.
-        labels: What people call it, by language (`ja`, `en`).
-        descriptions: What a facet is about, or what documents a value fits, by language; models read it, and documents
-            are compared with it.
-    """
-
-    name: str
-    labels: tuple[tuple[str, str], ...]
+    name: str  # ASCII id, as in `api_specification`
+    labels: tuple[tuple[str, str], ...]  # what people call it, by language (`ja`, `en`)
+    # what a facet is about, or what documents a value fits, by language; models read it, and documents are compared
+    # with it
     descriptions: tuple[tuple[str, str], ...]
 
     def label(self, language: str) -> str:
@@ -55,16 +50,11 @@ class Value(_Named):
 
 @dataclass(frozen=True)
 class Facet(_Named):
-    """A facet: one respect in which documents differ.
-
-    Attributes:
-        required: Whether every document has at least one of the values.
-        most_values: Values that one document may have.
-    """
+    """A facet: one respect in which documents differ."""
 
     values: tuple[Value, ...]
-    required: bool = False
-    most_values: int = _MOST_VALUES
+    required: bool = False  # whether every document has at least one of the values
+    most_values: int = _MOST_VALUES  # values that one document may have
 
 
 @dataclass(frozen=True)

@@ -36,29 +36,19 @@ _DECIMALS = 6
 
 @dataclass(frozen=True)
 class Cluster:
-    """Questions that say nearly the same.
+    """Questions that say nearly the same."""
 
-    Attributes:
-        members: Positions, rising.
-        medoid: The one nearest to all others; of equally near ones the first.
-        distances: Cosine distance of each member to the medoid.
-    """
-
-    members: tuple[int, ...]
-    medoid: int
-    distances: tuple[float, ...]
+    members: tuple[int, ...]  # positions, rising
+    medoid: int  # the one nearest to all others; of equally near ones the first
+    distances: tuple[float, ...]  # cosine distance of each member to the medoid
 
 
 @dataclass(frozen=True)
 class ClusterUpdate:
-    """What the step did.
-
-    Attributes:
-        question_count: Questions, each once for every facet value of its document.
-    """
+    """What the step did."""
 
     written: int
-    question_count: int
+    question_count: int  # questions, each once for every facet value of its document
     cluster_count: int
 
 

@@ -53,15 +53,10 @@ class QuestionAnswer:
 
 @dataclass(frozen=True)
 class Selection:
-    """A facet value, or a combination of values of different facets, with its questions.
+    """A facet value, or a combination of values of different facets, with its questions."""
 
-    Attributes:
-        facets: The values, each as `facet=value`, rising.
-        questions: Its questions, by id.
-    """
-
-    facets: tuple[str, ...]
-    questions: tuple[QuestionAnswer, ...]
+    facets: tuple[str, ...]  # the values, each as `facet=value`, rising
+    questions: tuple[QuestionAnswer, ...]  # its questions, by id
 
     @property
     def name(self) -> str:
@@ -150,14 +145,10 @@ def readable_terms(text: str) -> list[str]:
 
 @dataclass
 class TermCounts:
-    """How many questions each term stands in, question and answer together.
+    """How many questions each term stands in, question and answer together."""
 
-    Attributes:
-        counts: Questions by folded term.
-        spellings: How often each spelling of a term occurs.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)  # questions by folded term
+    # how often each spelling of a term occurs
     spellings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     of_question: dict[str, frozenset[str]] = field(default_factory=dict)
 

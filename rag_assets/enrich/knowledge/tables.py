@@ -50,25 +50,15 @@ _READ_TOGETHER = 4  # summaries of parts, at least
 
 @dataclass(frozen=True)
 class KnowledgeOptions:
-    """What is summarised, and how long summaries get.
+    """What is summarised, and how long summaries get."""
 
-    Attributes:
-        least_documents: Documents that a combination of facet values must have to get a summary.
-        least_questions: Questions that it must have.
-        most_combinations: Combinations that get one, at most: those with the most questions.
-        key_terms: Key terms of a summary, at most.
-        summary_chars: Characters of a summary, about.
-        read_tokens: Tokens that one call of a language model reads, at most.
-        remove_duplicates: Whether only one question of each cluster of near duplicates is used.
-    """
-
-    least_documents: int
-    least_questions: int
-    most_combinations: int
-    key_terms: int
-    summary_chars: int
-    read_tokens: int
-    remove_duplicates: bool
+    least_documents: int  # documents that a combination of facet values must have to get a summary
+    least_questions: int  # questions that it must have
+    most_combinations: int  # combinations that get one, at most: those with the most questions
+    key_terms: int  # key terms of a summary, at most
+    summary_chars: int  # characters of a summary, about
+    read_tokens: int  # tokens that one call of a language model reads, at most
+    remove_duplicates: bool  # whether only one question of each cluster of near duplicates is used
 
 
 def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> str:

@@ -74,21 +74,15 @@ _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。�
 
 @dataclass(frozen=True)
 class QuestionCandidate:
-    """A question with its answer.
-
-    Attributes:
-        answer: The answer, in words of the document.
-        quotes: Words that a passage must hold to bear the answer out.
-        subject: Words of the question that say what it is about, without those that all questions share.
-    """
+    """A question with its answer."""
 
     kind: CandidateKind
     question: str
-    answer: str
+    answer: str  # the answer, in words of the document
     page_number: int
     block_index: int
-    quotes: tuple[str, ...]
-    subject: str
+    quotes: tuple[str, ...]  # words that a passage must hold to bear the answer out
+    subject: str  # words of the question that say what it is about, without those that all questions share
 
 
 def candidates(

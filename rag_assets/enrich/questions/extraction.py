@@ -70,16 +70,11 @@ class QuestionCounts:
     """How many questions are asked of a document: the square root of its tokens by `tokens`, rounded, within bounds.
 
     A paper of 17,500 tokens gets 6 at 500 tokens, as in PR3, one of up to 3,000 tokens the least number.
-
-    Attributes:
-        least: Questions at least, where the document has so much to ask about.
-        most: Questions at most.
-        tokens: Tokens of a document that gets one question; four times as many get two.
     """
 
-    least: int
-    most: int
-    tokens: int
+    least: int  # questions at least, where the document has so much to ask about
+    most: int  # questions at most
+    tokens: int  # tokens of a document that gets one question; four times as many get two
 
     def of(self, length_tokens: int) -> int:
         """Number of questions for a document of a length in tokens."""
@@ -88,33 +83,24 @@ class QuestionCounts:
 
 @dataclass(frozen=True)
 class Passage:
-    """A passage that answers rest on.
-
-    Attributes:
-        block_indexes: Blocks of the page that it is taken from.
-    """
+    """A passage that answers rest on."""
 
     chunk_id: str
     page_id: str
     page_number: int
-    block_indexes: tuple[int, ...]
+    block_indexes: tuple[int, ...]  # blocks of the page that it is taken from
     text: str
     language: str
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A question with its answer.
-
-    Attributes:
-        passages: Passages that the answer rests on, in reading order.
-        grade: How good both are, from 0 to 100.
-    """
+    """A question with its answer."""
 
     question: str
     answer: str
-    passages: tuple[Passage, ...]
-    grade: float
+    passages: tuple[Passage, ...]  # passages that the answer rests on, in reading order
+    grade: float  # how good both are, from 0 to 100
 
 
 def length_tokens(passages: Sequence[Passage]) -> int:

@@ -183,18 +183,12 @@ def lowered(name: str) -> str:
 
 @dataclass(frozen=True)
 class SentenceQuestion:
-    """A question that a sentence answers.
+    """A question that a sentence answers."""
 
-    Attributes:
-        kind: What kind of sentence it is.
-        answer: The sentence, or the part of it that answers.
-        subject: What the question is about.
-    """
-
-    kind: CandidateKind
+    kind: CandidateKind  # what kind of sentence it is
     question: str
-    answer: str
-    subject: str
+    answer: str  # the sentence, or the part of it that answers
+    subject: str  # what the question is about
 
 
 _JA_TERM = r"[^\s。、，,「」『』（）()]{2,30}|「[^」]{2,30}」|『[^』]{2,30}』"

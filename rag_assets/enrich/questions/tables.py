@@ -67,18 +67,12 @@ class QuestionWindow:
 
 @dataclass(frozen=True)
 class QuestionRules:
-    """How questions are made.
-
-    Attributes:
-        least_grade: Grade from which a question is searched.
-        read_tokens: Tokens of a document that one call of a language model reads, at most.
-        boilerplate_documents: Documents from which a line that they share is no source of extractive questions; 0 for
-            none.
-    """
+    """How questions are made."""
 
     counts: QuestionCounts
-    least_grade: float
-    read_tokens: int
+    least_grade: float  # grade from which a question is searched
+    read_tokens: int  # tokens of a document that one call of a language model reads, at most
+    # documents from which a line that they share is no source of extractive questions; 0 for none
     boilerplate_documents: int
 
 

@@ -68,16 +68,11 @@ _REDUNDANCY = 0.4  # cosine similarity above which a text adds nothing to one ch
 
 @dataclass(frozen=True)
 class Outline:
-    """What a summary is made of, in reading order.
-
-    Attributes:
-        columns: Column names of tables.
-        sentences: Sentences and table rows.
-    """
+    """What a summary is made of, in reading order."""
 
     headings: tuple[str, ...]
-    columns: tuple[str, ...]
-    sentences: tuple[str, ...]
+    columns: tuple[str, ...]  # column names of tables
+    sentences: tuple[str, ...]  # sentences and table rows
 
     def without(self, common: Container[str]) -> "Outline":
         """The same without lines that many documents share."""

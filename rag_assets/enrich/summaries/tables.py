@@ -52,21 +52,13 @@ _COMMON_TOKENS = 300
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """How summaries are made: lengths in characters, and of what is read in tokens.
+    """How summaries are made: lengths in characters, and of what is read in tokens."""
 
-    Attributes:
-        file_chars: Of a file summary.
-        page_file_chars: Of a page summary: on the file.
-        page_chars: Of a page summary: on the page.
-        read_tokens: Of the text that one call reads, at most.
-        boilerplate_documents: Documents from which a line that they share is boilerplate; 0 for never.
-    """
-
-    file_chars: int
-    page_file_chars: int
-    page_chars: int
-    read_tokens: int
-    boilerplate_documents: int
+    file_chars: int  # of a file summary
+    page_file_chars: int  # of a page summary: on the file
+    page_chars: int  # of a page summary: on the page
+    read_tokens: int  # of the text that one call reads, at most
+    boilerplate_documents: int  # documents from which a line that they share is boilerplate; 0 for never
 
     def fitted(self, context_tokens: int) -> "SummaryOptions":
         """These options, with what is read cut to what a model takes."""

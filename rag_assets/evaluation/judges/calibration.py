@@ -49,27 +49,20 @@ Label = Winner | tuple[bool, bool]
 
 @dataclass(frozen=True)
 class LabelledPair:
-    """Two answers to a question, with what is right to say of them.
-
-    Attributes:
-        better: By criterion of the pairwise judge or metric of the grades: 1 where the first answer is better, 2 where
-            the second is, 0 where neither is.
-        passages: What the answers cite.
-        second_passages: What the second one cites, where that is something else.
-        supported: Whether each answer follows from what it cites.
-        more_claims: Which answer states more facts; 0 where both state as many.
-    """
+    """Two answers to a question, with what is right to say of them."""
 
     id: str
     question: str
     answers: tuple[str, str]
+    # by criterion of the pairwise judge or metric of the grades: 1 where the first answer is better, 2 where the second
+    # is, 0 where neither is
     better: Mapping[Annotated[str, Field(pattern=f"^({'|'.join((*CRITERIA, *METRICS))})$")], Winner] = field(
         default_factory=dict
     )
-    passages: tuple[str, ...] = ()
-    second_passages: tuple[str, ...] | None = None
-    supported: tuple[bool, bool] | None = None
-    more_claims: Winner | None = None
+    passages: tuple[str, ...] = ()  # what the answers cite
+    second_passages: tuple[str, ...] | None = None  # what the second one cites, where that is something else
+    supported: tuple[bool, bool] | None = None  # whether each answer follows from what it cites
+    more_claims: Winner | None = None  # which answer states more facts; 0 where both state as many
 
     def judged(self) -> tuple[JudgedAnswer, JudgedAnswer]:
         """Both answers as judges read them, each one sentence that cites all of its passages."""
@@ -83,22 +76,16 @@ class LabelledPair:
 
 @dataclass(frozen=True)
 class JudgeCheck:
-    """How far a judge is to be believed.
+    """How far a judge is to be believed."""
 
-    Attributes:
-        judge: What it was asked for.
-        agreement: Share of the labels that it agrees with; None where it said nothing of any.
-        shown_first: Points of the answer that it was shown first, of 100: 50 where the order is nothing to it; None for
-            judges that read one answer at a time.
-        consistency: Share of judgements that are the same the second time; grades as far as they differ by 10 at most.
-        missing: Judgements that did not come, by outcome.
-    """
-
-    judge: Judge
-    agreement: Interval | None
+    judge: Judge  # what it was asked for
+    agreement: Interval | None  # share of the labels that it agrees with; None where it said nothing of any
+    # points of the answer that it was shown first, of 100: 50 where the order is nothing to it; None for judges that
+    # read one answer at a time
     shown_first: Interval | None
+    # share of judgements that are the same the second time; grades as far as they differ by 10 at most
     consistency: Interval | None
-    missing: Mapping[str, int]
+    missing: Mapping[str, int]  # judgements that did not come, by outcome
 
 
 _PAIR: TypeAdapter[LabelledPair] = TypeAdapter(LabelledPair)

@@ -71,30 +71,21 @@ MEASURES: Mapping[Judge, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class CitedSentence:
-    """A sentence of an answer.
-
-    Attributes:
-        cited: Places in `JudgedAnswer.passages` of what it cites, from 0.
-    """
+    """A sentence of an answer."""
 
     text: str
-    cited: tuple[int, ...]
+    cited: tuple[int, ...]  # places in `JudgedAnswer.passages` of what it cites, from 0
 
 
 @dataclass(frozen=True)
 class JudgedAnswer:
-    """An answer, as judges read it.
-
-    Attributes:
-        answered: Whether it says that it is one.
-        passages: What was found for it, in the order in which it was read.
-        sentences: The answer sentence by sentence; only `judge_faithfulness` looks at them.
-    """
+    """An answer, as judges read it."""
 
     question: str
     text: str
-    answered: bool = True
-    passages: tuple[str, ...] = ()
+    answered: bool = True  # whether it says that it is one
+    passages: tuple[str, ...] = ()  # what was found for it, in the order in which it was read
+    # the answer sentence by sentence; only `judge_faithfulness` looks at them
     sentences: tuple[CitedSentence, ...] = ()
 
     @classmethod
@@ -116,30 +107,20 @@ class JudgedAnswer:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge says of an answer.
+    """What a judge says of an answer."""
 
-    Attributes:
-        values: By measure of the judge, see `MEASURES`; empty where there is no judgement.
-        reasons: Why, in lines for people; the claims themselves where these are counted.
-        missing: A cause for each judgement that did not come, as in `refused`.
-    """
-
-    values: Mapping[str, float]
-    reasons: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    values: Mapping[str, float]  # by measure of the judge, see `MEASURES`; empty where there is no judgement
+    reasons: tuple[str, ...] = ()  # why, in lines for people; the claims themselves where these are counted
+    missing: tuple[str, ...] = ()  # a cause for each judgement that did not come, as in `refused`
 
 
 @dataclass(frozen=True)
 class AnswerPair:
-    """Two answers to one question.
-
-    Attributes:
-        criteria: What they are compared by.
-    """
+    """Two answers to one question."""
 
     first: JudgedAnswer
     second: JudgedAnswer
-    criteria: tuple[str, ...] = CRITERIA
+    criteria: tuple[str, ...] = CRITERIA  # what they are compared by
 
     @property
     def is_same(self) -> bool:
@@ -149,33 +130,22 @@ class AnswerPair:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a judge says of a pair once.
-
-    Attributes:
-        repetition: From 0.
-        swapped: Whether the second answer was shown first.
-        winner: 1 for the first answer of the pair, 2 for the second, 0 for a tie.
-    """
+    """What a judge says of a pair once."""
 
     criterion: str
-    repetition: int
-    swapped: bool
-    winner: int
+    repetition: int  # from 0
+    swapped: bool  # whether the second answer was shown first
+    winner: int  # 1 for the first answer of the pair, 2 for the second, 0 for a tie
     reason: str
 
 
 @dataclass(frozen=True)
 class Preference:
-    """What a judge says of a pair.
-
-    Attributes:
-        verdicts: Those that came; none where both answers say the same words.
-        missing: Outcomes of the calls that gave none.
-    """
+    """What a judge says of a pair."""
 
     pair: AnswerPair
-    verdicts: tuple[Verdict, ...]
-    missing: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...]  # those that came; none where both answers say the same words
+    missing: tuple[str, ...] = ()  # outcomes of the calls that gave none
 
     def points(self, criterion: str) -> float:
         """Points of the first answer, 0 to 100; nan where there is no verdict."""

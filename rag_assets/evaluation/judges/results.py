@@ -39,58 +39,39 @@ Phase = Callable[[str], Progress]
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What a run is judged by.
-
-    Attributes:
-        labelled: Pairs by which it is checked.
-        base: System that the others are compared with.
-        repetitions: How often each order of two answers is shown.
-    """
+    """What a run is judged by."""
 
     judges: tuple[Judge, ...]
-    labelled: Sequence[LabelledPair]
-    base: str
-    repetitions: int = REPETITIONS
+    labelled: Sequence[LabelledPair]  # pairs by which it is checked
+    base: str  # system that the others are compared with
+    repetitions: int = REPETITIONS  # how often each order of two answers is shown
 
 
 @dataclass(frozen=True)
 class Judgements:
-    """What a judge said of a run.
-
-    Attributes:
-        checks: Whether it is to be believed, one for each thing that it was asked for.
-        answers: By what it was asked for, judgements of answers by system and question.
-        preferences: Of each system over the base, by system and question; among `answers` as well.
-    """
+    """What a judge said of a run."""
 
     model: str
     options: JudgeOptions
-    checks: tuple[JudgeCheck, ...]
+    checks: tuple[JudgeCheck, ...]  # whether it is to be believed, one for each thing that it was asked for
+    # by what it was asked for, judgements of answers by system and question
     answers: Mapping[Judge, Mapping[tuple[str, str], Judgement]]
+    # of each system over the base, by system and question; among `answers` as well
     preferences: Mapping[tuple[str, str], Preference]
 
 
 @dataclass(frozen=True)
 class PreferenceFigure:
-    """How often a system is preferred to the base by a criterion.
-
-    Attributes:
-        base: What it is compared with.
-        points: Its points a question, of 100.
-        p_wilcoxon: Of no preference, by the signed-rank test.
-        p_holm: The same, by Holm for all systems and criteria together.
-        wins: Questions with more than 50 points.
-        losses: With less.
-    """
+    """How often a system is preferred to the base by a criterion."""
 
     system: str
-    base: str
+    base: str  # what it is compared with
     criterion: str
-    points: Interval
-    p_wilcoxon: float
-    p_holm: float
-    wins: int
-    losses: int
+    points: Interval  # its points a question, of 100
+    p_wilcoxon: float  # of no preference, by the signed-rank test
+    p_holm: float  # the same, by Holm for all systems and criteria together
+    wins: int  # questions with more than 50 points
+    losses: int  # with less
 
 
 def judge_evaluation(

@@ -31,61 +31,41 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True)
 class LeidenOptions:
-    """How communities are found.
+    """How communities are found."""
 
-    Attributes:
-        quality: What is optimised: modularity, or the constant Potts model (CPM).
-        resolution: Higher for more and smaller communities. Of modularity, 1 is its definition; of CPM, the share of
-            weight that a pair within a community must have at least, in the unit of the weights.
-        maximum_size: Communities of more nodes are split further, as long as a split is better than none.
-        seed: Of the random order in which nodes are visited.
-        joined_from: Connected components of more nodes are divided by joining communities, which leaves most of them as
-            they were after a small change; smaller ones by Leiden, which is slightly better.
-        drift: Quality by which a partition by joining may fall behind the first round of Leiden, as a share of the
-            weight that is divided (of modularity: 0.01 is 0.01 modularity); beyond, Leiden goes on from there.
-    """
-
-    quality: Quality
+    quality: Quality  # what is optimised: modularity, or the constant Potts model (CPM)
+    # higher for more and smaller communities. Of modularity, 1 is its definition; of CPM, the share of weight that a
+    # pair within a community must have at least, in the unit of the weights
     resolution: float
-    maximum_size: int
-    seed: int
+    maximum_size: int  # communities of more nodes are split further, as long as a split is better than none
+    seed: int  # of the random order in which nodes are visited
+    # connected components of more nodes are divided by joining communities, which leaves most of them as they were
+    # after a small change; smaller ones by Leiden, which is slightly better
     joined_from: int
+    # quality by which a partition by joining may fall behind the first round of Leiden, as a share of the weight that
+    # is divided (of modularity: 0.01 is 0.01 modularity); beyond, Leiden goes on from there
     drift: float
 
 
 @dataclass(frozen=True)
 class Group:
-    """A community.
+    """A community."""
 
-    Attributes:
-        level: Level at which it is split off, 0 for the coarsest.
-        parent: Position of the community of the level above among all groups; None at level 0.
-        nodes: Its nodes, rising.
-        edge_count: Edges between its nodes.
-    """
-
-    level: int
-    parent: int | None
-    nodes: Integers
-    edge_count: int
+    level: int  # level at which it is split off, 0 for the coarsest
+    parent: int | None  # position of the community of the level above among all groups; None at level 0
+    nodes: Integers  # its nodes, rising
+    edge_count: int  # edges between its nodes
     is_leaf: bool
 
 
 @dataclass(frozen=True)
 class Subgraph:
-    """A part of a graph, with nodes numbered anew from 0.
+    """A part of a graph, with nodes numbered anew from 0."""
 
-    Attributes:
-        nodes: Number of each node in the whole graph, rising.
-        source: One end of each edge.
-        target: Its other end; never the same.
-        weight: Weights, greater than 0.
-    """
-
-    nodes: Integers
-    source: Integers
-    target: Integers
-    weight: Floats
+    nodes: Integers  # number of each node in the whole graph, rising
+    source: Integers  # one end of each edge
+    target: Integers  # its other end; never the same
+    weight: Floats  # weights, greater than 0
 
     @cached_property
     def total(self) -> float:

@@ -22,54 +22,38 @@ _ID_DIGITS = 16
 
 @dataclass(frozen=True)
 class Community:
-    """A community of entities.
-
-    Attributes:
-        level: Level at which it is split off, 0 for the coarsest. Where it is not split, it stands for its entities at
-            all finer levels, too.
-        parent_id: Community of the level above that holds it; None at level 0.
-        members: Ids of its entities, rising.
-        relationship_count: Relationships between its entities.
-    """
+    """A community of entities."""
 
     community_id: str
+    # level at which it is split off, 0 for the coarsest. Where it is not split, it stands for its entities at all finer
+    # levels, too
     level: int
-    parent_id: str | None
-    members: tuple[str, ...]
-    relationship_count: int
+    parent_id: str | None  # community of the level above that holds it; None at level 0
+    members: tuple[str, ...]  # ids of its entities, rising
+    relationship_count: int  # relationships between its entities
     is_leaf: bool
 
 
 @dataclass(frozen=True)
 class DissolvedCommunity:
-    """A community of the version before that is no more.
-
-    Attributes:
-        size: Entities that it had.
-        successor_id: Community that now holds most of them at its level (or the finest); None where all are gone.
-    """
+    """A community of the version before that is no more."""
 
     community_id: str
     level: int
-    size: int
+    size: int  # entities that it had
+    # community that now holds most of them at its level (or the finest); None where all are gone
     successor_id: str | None
 
 
 @dataclass(frozen=True)
 class CommunityUpdate:
-    """What became of the communities.
-
-    Attributes:
-        kept_count: Communities that there were before.
-        new_ids: Ids of new communities, by level.
-        dissolved: Communities that are no more, by level.
-        sizes: Communities and, among them, those of a single entity, for each level with what is carried down to it.
-    """
+    """What became of the communities."""
 
     written: int
-    kept_count: int
-    new_ids: tuple[str, ...]
-    dissolved: tuple[DissolvedCommunity, ...]
+    kept_count: int  # communities that there were before
+    new_ids: tuple[str, ...]  # ids of new communities, by level
+    dissolved: tuple[DissolvedCommunity, ...]  # communities that are no more, by level
+    # communities and, among them, those of a single entity, for each level with what is carried down to it
     sizes: tuple[tuple[int, int], ...]
 
 

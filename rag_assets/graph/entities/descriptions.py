@@ -25,20 +25,13 @@ _FORM_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What documents say of an entity or relationship.
+    """What documents say of an entity or relationship."""
 
-    Attributes:
-        identity: What it is found under again.
-        name: Its name; of a relationship, both names.
-        texts: What is said, the most important first.
-        asset: Table that the description goes into.
-    """
-
-    identity: str
-    name: str
+    identity: str  # what it is found under again
+    name: str  # its name; of a relationship, both names
     type: str
-    texts: tuple[str, ...]
-    asset: str
+    texts: tuple[str, ...]  # what is said, the most important first
+    asset: str  # table that the description goes into
 
     def content_sha256(self, method: str) -> str:
         """Digest of what a description is made from."""

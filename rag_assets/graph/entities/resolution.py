@@ -66,19 +66,13 @@ class MergeRule(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameFacts:
-    """A folded name with what its mentions tell.
-
-    Attributes:
-        name: Its most frequent spelling.
-        type: Its most frequent type.
-        note: What a document says of it.
-    """
+    """A folded name with what its mentions tell."""
 
     key: str
-    name: str
-    type: str
+    name: str  # its most frequent spelling
+    type: str  # its most frequent type
     mention_count: int
-    note: str = ""
+    note: str = ""  # what a document says of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +97,19 @@ class Merge:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a person decided.
+    """What a person decided."""
 
-    Attributes:
-        merges: Folded names with those that they are taken for.
-        apart: Folded names that are taken for no other, and no other for them.
-        source: Where it is written down.
-    """
-
-    merges: Mapping[str, str] = field(default_factory=dict)
-    apart: frozenset[str] = frozenset()
-    source: str = ""
+    merges: Mapping[str, str] = field(default_factory=dict)  # folded names with those that they are taken for
+    apart: frozenset[str] = frozenset()  # folded names that are taken for no other, and no other for them
+    source: str = ""  # where it is written down
 
 
 @dataclass(frozen=True)
 class ResolutionOptions:
-    """How names are compared.
+    """How names are compared."""
 
-    Attributes:
-        similarity: Cosine of two names' vectors from which they may be one.
-        questions: Pairs that a language model is asked about, at most; the most alike first.
-    """
-
-    similarity: float
-    questions: int
+    similarity: float  # cosine of two names' vectors from which they may be one
+    questions: int  # pairs that a language model is asked about, at most; the most alike first
 
 
 def read_overrides(path: Path | None) -> Overrides:

@@ -62,17 +62,11 @@ _NOTE_CHARS = 300
 
 @dataclass(frozen=True)
 class EntityOptions:
-    """How entities are made from mentions.
+    """How entities are made from mentions."""
 
-    Attributes:
-        description_chars: Characters from which a description is shortened.
-        resolution: How names are compared.
-        merges_csv: File in which a person says which names are one, or None.
-    """
-
-    description_chars: int
-    resolution: ResolutionOptions
-    merges_csv: Path | None = None
+    description_chars: int  # characters from which a description is shortened
+    resolution: ResolutionOptions  # how names are compared
+    merges_csv: Path | None = None  # file in which a person says which names are one, or None
 
 
 def entity_id(name_key: str) -> str:

@@ -33,19 +33,13 @@ _ENDING_CHARS = (4, 3, 2)
 
 @dataclass(frozen=True)
 class TypeSuggestion:
-    """A proposed entity type.
+    """A proposed entity type."""
 
-    Attributes:
-        name: As it would be stored.
-        ja: What belongs to it, in Japanese.
-        name_count: Names in its group; 0 where a model made it.
-    """
-
-    name: str
-    ja: str
+    name: str  # as it would be stored
+    ja: str  # what belongs to it, in Japanese
     en: str
     examples: tuple[str, ...]
-    name_count: int = 0
+    name_count: int = 0  # names in its group; 0 where a model made it
 
 
 def suggest_types(

@@ -77,28 +77,19 @@ _COMPOUND = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_]{{3,}}")
 
 @dataclass(frozen=True)
 class MentionOptions:
-    """How mentions are extracted: windows of about so many tokens, and what a language model is asked on each.
-
-    Attributes:
-        overlap_tokens: Tokens of a window that the next one repeats.
-        gleanings: Rounds in which missed names are asked for, at most.
-    """
+    """How mentions are extracted: windows of about so many tokens, and what a language model is asked on each."""
 
     window_tokens: int
-    overlap_tokens: int
-    gleanings: int
+    overlap_tokens: int  # tokens of a window that the next one repeats
+    gleanings: int  # rounds in which missed names are asked for, at most
     claims: bool
 
 
 @dataclass(frozen=True)
 class WindowAnswer:
-    """What a model said on a window.
+    """What a model said on a window."""
 
-    Attributes:
-        entities: Items as of the schema; so with the others.
-    """
-
-    entities: Sequence[Mapping[str, JsonValue]]
+    entities: Sequence[Mapping[str, JsonValue]]  # items as of the schema; so with the others
     relationships: Sequence[Mapping[str, JsonValue]]
     claims: Sequence[Mapping[str, JsonValue]]
 

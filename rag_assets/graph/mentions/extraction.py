@@ -79,22 +79,15 @@ class RelationshipKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A place where a page names an entity.
-
-    Attributes:
-        start: Where the name begins in the text of the page; None where it is not found there.
-        block_index: The block; None where it is not known.
-        place: Text of the sentence or row, to tell passages of one block apart.
-        description: What the place says of it.
-    """
+    """A place where a page names an entity."""
 
     page_number: int
-    start: int | None
-    block_index: int | None
-    place: str
+    start: int | None  # where the name begins in the text of the page; None where it is not found there
+    block_index: int | None  # the block; None where it is not known
+    place: str  # text of the sentence or row, to tell passages of one block apart
     name: str
     type: str
-    description: str
+    description: str  # what the place says of it
 
     @property
     def key(self) -> str:
@@ -104,39 +97,25 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipMention:
-    """A place where a page relates two entities.
-
-    Attributes:
-        start: Where the sentence or row begins in the text of the page.
-        block_index: The block; None where it is not known.
-        source: Folded name that it starts from.
-        target: Folded name that it leads to.
-        strength: From 0 to 10; 1 without a model.
-        description: How, in words; empty where only that they occur together is known.
-    """
+    """A place where a page relates two entities."""
 
     page_number: int
-    start: int
-    block_index: int | None
+    start: int  # where the sentence or row begins in the text of the page
+    block_index: int | None  # the block; None where it is not known
     place: str
-    source: str
-    target: str
+    source: str  # folded name that it starts from
+    target: str  # folded name that it leads to
     kind: RelationshipKind
-    strength: float
-    description: str
+    strength: float  # from 0 to 10; 1 without a model
+    description: str  # how, in words; empty where only that they occur together is known
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """What a document names and relates.
+    """What a document names and relates."""
 
-    Attributes:
-        mentions: In order of page and position.
-        relationships: In order of page and position; both ends are among the mentions.
-    """
-
-    mentions: tuple[Mention, ...]
-    relationships: tuple[RelationshipMention, ...]
+    mentions: tuple[Mention, ...]  # in order of page and position
+    relationships: tuple[RelationshipMention, ...]  # in order of page and position; both ends are among the mentions
 
 
 class Extractor:

@@ -65,17 +65,12 @@ _LIST_GAP = re.compile(rf"{_JOINT}(?:[\w'’&®™.\-]+(?: [\w'’&®™.\-]+){{
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The smallest place that names are found in together: a sentence, a row of a table, a line of a diagram.
-
-    Attributes:
-        start: Where it begins in the text of the page.
-        line: Its line in the block, from 0; of a table, its row.
-    """
+    """The smallest place that names are found in together: a sentence, a row of a table, a line of a diagram."""
 
     text: str
-    start: int
+    start: int  # where it begins in the text of the page
     block_index: int
-    line: int
+    line: int  # its line in the block, from 0; of a table, its row
 
     @property
     def end(self) -> int:
@@ -85,14 +80,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere.
-
-    Attributes:
-        start: Where text of the unit begins that no cut may have shortened.
-    """
+    """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere."""
 
     text: str
-    start: int
+    start: int  # where text of the unit begins that no cut may have shortened
     end: int
 
     def cuts(self, span: Span) -> bool:
@@ -112,22 +103,14 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a page.
+    """A stretch of a page."""
 
-    Attributes:
-        index: Position on the page, from 0.
-        start: Where it begins in the text of the page.
-        fresh: Where what the window before does not hold begins.
-        header: Column headers of a table that began before the window; empty where it starts with none.
-        header_start: Where these stand in the text of the page.
-    """
-
-    index: int
-    start: int
-    fresh: int
+    index: int  # position on the page, from 0
+    start: int  # where it begins in the text of the page
+    fresh: int  # where what the window before does not hold begins
     end: int
-    header: str = ""
-    header_start: int = 0
+    header: str = ""  # column headers of a table that began before the window; empty where it starts with none
+    header_start: int = 0  # where these stand in the text of the page
 
 
 def content_pages(pages: Sequence[Page]) -> list[Page]:

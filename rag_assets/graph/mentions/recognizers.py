@@ -321,14 +321,7 @@ def _is_place(name: str) -> bool:
 
 
 def _english_type(kind: str, name: str, before: str, after: str) -> str:
-    """The type that a recognizer gave a name of English text, where its form or the words around it show it.
-
-    Args:
-        kind: The type that was recognized.
-        name: The name.
-        before: Text before it.
-        after: Text behind it.
-    """
+    """The type that a recognizer gave a name of English text, where its form or the words around it show it."""
     if _MARKED.match(after):
         return PRODUCT
     if kind not in _OF_NAMES:

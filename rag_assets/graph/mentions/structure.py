@@ -49,46 +49,31 @@ _QUOTED_TWICE = 2
 
 @dataclass(frozen=True, slots=True)
 class DiagramEdge:
-    """A connector of a diagram.
+    """A connector of a diagram."""
 
-    Attributes:
-        source: Names of the shape that it starts from, the one that stands for it first.
-        target: Names of the shape that it leads to.
-    """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    source: tuple[str, ...]  # names of the shape that it starts from, the one that stands for it first
+    target: tuple[str, ...]  # names of the shape that it leads to
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRow:
-    """A row of a table that says something of what its key names.
+    """A row of a table that says something of what its key names."""
 
-    Attributes:
-        names: Names in its naming columns, the key first.
-        description: What it says of the key, as `column: value`.
-    """
-
-    names: tuple[str, ...]
-    description: str
+    names: tuple[str, ...]  # names in its naming columns, the key first
+    description: str  # what it says of the key, as `column: value`
     text: str
 
 
 @dataclass
 class Structure:
-    """What the form of a document tells about names.
+    """What the form of a document tells about names."""
 
-    Attributes:
-        types: Names with the type of what they name.
-        labels: Folded texts that are column headers or labels, never names.
-        rows: Rows of tables by page number, block and row.
-        edges: Connectors by page number, block and line.
-    """
-
-    types: dict[str, str] = field(default_factory=dict)
-    labels: set[str] = field(default_factory=set)
+    types: dict[str, str] = field(default_factory=dict)  # names with the type of what they name
+    labels: set[str] = field(default_factory=set)  # folded texts that are column headers or labels, never names
+    # rows of tables by page number, block and row
     rows: dict[tuple[int, int, int], KeyedRow] = field(default_factory=dict)
+    # connectors by page number, block and line
     edges: dict[tuple[int, int, int], DiagramEdge] = field(default_factory=dict)
 
 

@@ -47,17 +47,13 @@ MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
 
 @dataclass
 class MentionUpdate:
-    """What the step did.
-
-    Attributes:
-        dropped: Items of a language model's answers that were not taken, by reason.
-        replaced_windows: Windows of them that were left to the extractive algorithm.
-    """
+    """What the step did."""
 
     report: StepReport = field(default_factory=StepReport)
+    # items of a language model's answers that were not taken, by reason
     dropped: Counter[str] = field(default_factory=Counter)
     windows: int = 0
-    replaced_windows: int = 0
+    replaced_windows: int = 0  # windows of them that were left to the extractive algorithm
 
 
 def wanted_mentions(

@@ -61,22 +61,15 @@ class _Line(ABC):
 
 @dataclass(frozen=True)
 class Entity(_Line):
-    """An entity as reports show it.
-
-    Attributes:
-        number: Number by which it is cited.
-        description: What the documents say of it; may be empty.
-        document_count: Documents that name it.
-        mention_count: Places that do.
-    """
+    """An entity as reports show it."""
 
     entity_id: str
-    number: int
+    number: int  # number by which it is cited
     name: str
     type: str
-    description: str
-    document_count: int = 1
-    mention_count: int = 1
+    description: str  # what the documents say of it; may be empty
+    document_count: int = 1  # documents that name it
+    mention_count: int = 1  # places that do
 
     @cached_property
     def line(self) -> str:
@@ -85,21 +78,14 @@ class Entity(_Line):
 
 @dataclass(frozen=True)
 class Relationship(_Line):
-    """A relationship as reports show it.
+    """A relationship as reports show it."""
 
-    Attributes:
-        number: Number by which it is cited.
-        description: How they are related; may be empty.
-        combined_degree: Sum of the degrees of both ends in the whole graph.
-        mention_count: Places that state it.
-    """
-
-    number: int
+    number: int  # number by which it is cited
     source: Entity
     target: Entity
-    description: str
-    combined_degree: int
-    mention_count: int = 1
+    description: str  # how they are related; may be empty
+    combined_degree: int  # sum of the degrees of both ends in the whole graph
+    mention_count: int = 1  # places that state it
 
     @cached_property
     def line(self) -> str:
@@ -108,17 +94,12 @@ class Relationship(_Line):
 
 @dataclass(frozen=True)
 class Claim(_Line):
-    """A claim as reports show it; it is cited by its entity.
-
-    Attributes:
-        status: `true`, `false` or `suspected`.
-        dates: When it holds; may be empty.
-    """
+    """A claim as reports show it; it is cited by its entity."""
 
     entity: Entity
-    status: str
+    status: str  # `true`, `false` or `suspected`
     type: str
-    dates: str
+    dates: str  # when it holds; may be empty
     description: str
 
     @cached_property
@@ -128,15 +109,11 @@ class Claim(_Line):
 
 @dataclass(frozen=True)
 class PartReport:
-    """The report on a part of a community.
-
-    Attributes:
-        text: All of it, title and summary included.
-    """
+    """The report on a part of a community."""
 
     title: str
     summary: str
-    text: str
+    text: str  # all of it, title and summary included
 
     @cached_property
     def length_tokens(self) -> int:
@@ -146,14 +123,11 @@ class PartReport:
 
 @dataclass(frozen=True)
 class Elements:
-    """The records of a community.
-
-    Attributes:
-        claims: Claims by id of the entity that they are about, for all entities of the graph.
-    """
+    """The records of a community."""
 
     entities: Sequence[Entity]
     relationships: Sequence[Relationship]
+    # claims by id of the entity that they are about, for all entities of the graph
     claims: Mapping[str, Sequence[Claim]]
 
     @cached_property
@@ -197,31 +171,21 @@ class Elements:
 
 @dataclass(frozen=True)
 class SubCommunity:
-    """A community that another one is split into.
-
-    Attributes:
-        report: The report on it; None where it has none.
-    """
+    """A community that another one is split into."""
 
     elements: Elements
-    report: PartReport | None
+    report: PartReport | None  # the report on it; None where it has none
 
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Records and reports that fit a number of tokens.
+    """Records and reports that fit a number of tokens."""
 
-    Attributes:
-        entities: Entities, by falling number of these relationships, then by number.
-        relationships: Relationships, by falling sum of these numbers of their ends, then by number.
-        claims: Claims, in the order of the entities.
-        reports: Reports on parts, by title.
-    """
-
-    entities: tuple[Entity, ...]
+    entities: tuple[Entity, ...]  # entities, by falling number of these relationships, then by number
+    # relationships, by falling sum of these numbers of their ends, then by number
     relationships: tuple[Relationship, ...]
-    claims: tuple[Claim, ...]
-    reports: tuple[PartReport, ...]
+    claims: tuple[Claim, ...]  # claims, in the order of the entities
+    reports: tuple[PartReport, ...]  # reports on parts, by title
 
     @cached_property
     def text(self) -> str:

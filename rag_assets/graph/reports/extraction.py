@@ -45,32 +45,22 @@ _SHARED = re.compile(f"[{KANJI}]{{2,}}|[{KATAKANA}]{{3,}}|[A-Za-z][A-Za-z'’&]{
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding of a report.
-
-    Attributes:
-        explanation: In some sentences, with references.
-    """
+    """A finding of a report."""
 
     summary: str
-    explanation: str
+    explanation: str  # in some sentences, with references
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report on a community.
+    """A report on a community."""
 
-    Attributes:
-        title: Short title with names from the community.
-        rating: Impact, 0 to 10.
-        removed_references: References to records that do not exist, taken out.
-    """
-
-    title: str
+    title: str  # short title with names from the community
     summary: str
-    rating: float
+    rating: float  # impact, 0 to 10
     rating_explanation: str
     findings: tuple[Finding, ...]
-    removed_references: int = 0
+    removed_references: int = 0  # references to records that do not exist, taken out
 
     @property
     def text(self) -> str:
@@ -81,17 +71,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much the documents make of a community, whatever its size.
+    """How much the documents make of a community, whatever its size."""
 
-    Attributes:
-        document_count: Documents that name each of its first entities, on average.
-        mention_count: Places that do.
-        repeated_count: Relationships that more places than one state.
-    """
-
-    document_count: float
-    mention_count: float
-    repeated_count: int
+    document_count: float  # documents that name each of its first entities, on average
+    mention_count: float  # places that do
+    repeated_count: int  # relationships that more places than one state
     relationship_count: int
 
     @property
@@ -108,21 +92,15 @@ class Importance:
 
 @dataclass(frozen=True)
 class ReportSubject:
-    """A community that is reported on.
+    """A community that is reported on."""
 
-    Attributes:
-        prominent: Its first entities by relationships within it: names rather than codes, none within another.
-        language: `ja` or `en`, the language to write in.
-        theme: A word that most of its names share; may be empty.
-        importance: How much the documents make of it.
-    """
-
+    # its first entities by relationships within it: names rather than codes, none within another
     prominent: tuple[Entity, ...]
     size: int
     relationship_count: int
-    language: str
-    theme: str = ""
-    importance: Importance = Importance(1.0, 1.0, 0, 0)
+    language: str  # `ja` or `en`, the language to write in
+    theme: str = ""  # a word that most of its names share; may be empty
+    importance: Importance = Importance(1.0, 1.0, 0, 0)  # how much the documents make of it
 
 
 def report_subject(elements: Elements) -> ReportSubject:

@@ -71,17 +71,11 @@ _SENTENCE_CHARS = 400
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What reports are written from, and how long they get.
+    """What reports are written from, and how long they get."""
 
-    Attributes:
-        context_tokens: Tokens of records that a report is written from, at most.
-        report_tokens: Tokens of a report, about.
-        minimum_size: Communities of fewer entities get no report where there are larger ones; an entity by itself never
-            does.
-    """
-
-    context_tokens: int
-    report_tokens: int
+    context_tokens: int  # tokens of records that a report is written from, at most
+    report_tokens: int  # tokens of a report, about
+    # communities of fewer entities get no report where there are larger ones; an entity by itself never does
     minimum_size: int
 
     def fitted(self, context_tokens: int, output_tokens: int) -> "ReportOptions":

@@ -59,25 +59,15 @@ class AnswerGroup:
 
 @dataclass(frozen=True)
 class AnswerStats:
-    """What an answer store holds.
+    """What an answer store holds."""
 
-    Attributes:
-        entries: Readable answers.
-        bytes: Size of their texts.
-        damaged: Answers that cannot be read; the next answer to their request replaces them.
-        pending: Paid calls that are not in the ledger's table yet.
-        oldest: When the first of them was paid for, seconds since 1970 UTC; None where there are none.
-        newest: When the last of them was.
-        groups: Sums by provider, model, step and outcome, in their order.
-    """
-
-    entries: int
-    bytes: int
-    damaged: int
-    pending: int
-    oldest: float | None
-    newest: float | None
-    groups: tuple[AnswerGroup, ...]
+    entries: int  # readable answers
+    bytes: int  # size of their texts
+    damaged: int  # answers that cannot be read; the next answer to their request replaces them
+    pending: int  # paid calls that are not in the ledger's table yet
+    oldest: float | None  # when the first of them was paid for, seconds since 1970 UTC; None where there are none
+    newest: float | None  # when the last of them was
+    groups: tuple[AnswerGroup, ...]  # sums by provider, model, step and outcome, in their order
 
 
 @dataclass(frozen=True)

@@ -51,29 +51,19 @@ _SEEN = sa.update(OWNERS).where(OWNERS.c.owner == sa.bindparam("me")).values(see
 
 @dataclass
 class _Opened:
-    """A database that this process has open.
-
-    Attributes:
-        inode: Of the file, so that one that was moved away is noticed; None of a server.
-        owner: Names this process in it.
-        readers: Connections of SQLite that nobody reads with; each statement is a transaction of its own.
-        writing: Held by the thread that uses `writer`.
-        writer: The one connection of this process that writes to SQLite.
-        connections: Those that stay: the writer and the readers.
-        synced_at: When it was last synced, by `time.monotonic`.
-        present: Number of sessions and leases, while which signs of life are given.
-    """
+    """A database that this process has open."""
 
     engine: Engine
-    inode: tuple[int, int] | None
-    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    inode: tuple[int, int] | None  # of the file, so that one that was moved away is noticed; None of a server
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)  # names this process in it
     guard: threading.RLock = field(default_factory=threading.RLock)
-    writing: threading.RLock = field(default_factory=threading.RLock)
-    writer: Connection | None = None
-    synced_at: float = 0.0
-    connections: list[Connection] = field(default_factory=list)
+    writing: threading.RLock = field(default_factory=threading.RLock)  # held by the thread that uses `writer`
+    writer: Connection | None = None  # the one connection of this process that writes to SQLite
+    synced_at: float = 0.0  # when it was last synced, by `time.monotonic`
+    connections: list[Connection] = field(default_factory=list)  # those that stay: the writer and the readers
+    # connections of SQLite that nobody reads with; each statement is a transaction of its own
     readers: deque[Connection] = field(default_factory=deque)
-    present: int = 0
+    present: int = 0  # number of sessions and leases, while which signs of life are given
     absent: threading.Event = field(default_factory=threading.Event)
 
     def connect(self) -> Connection:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -82,37 +83,25 @@ class AnthropicCaller:
         await self._client.close()
 
 
+@dataclass(frozen=True, eq=False)
 class AnthropicModel:
-    """A model of Anthropic; see `Provider`. Sessions use batches as `batch` says: `never`, `always` or `auto`."""
+    """A model of Anthropic; see `Provider`."""
 
-    def __init__(  # noqa: PLR0913 - functions take values
-        self,
-        name: str,
-        model: str,
-        facts: ModelFacts,
-        api_key: str | None,
-        base_url: str,
-        timeout_seconds: float,
-        *,
-        batch: str,
-        batches: BatchSettings,
-        open_calls: OpenCalls,
-    ) -> None:
-        self.name = name
-        self._model = model
-        self.facts = facts
-        self._api_key = api_key
-        self._base_url = base_url
-        self._timeout_seconds = timeout_seconds
-        self._batch = batch
-        self._batches = batches
-        self._open_calls = open_calls
+    name: str
+    model: str
+    facts: ModelFacts
+    api_key: str | None = field(repr=False)
+    base_url: str
+    timeout_seconds: float
+    batch: str  # when sessions use batches: `never`, `always` or `auto`
+    batches: BatchSettings
+    open_calls: OpenCalls
 
     def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
-        if self._batch == "never":
-            return self._open_calls(keep, budget)
-        batches = OpenBatches(self._client, self.name, self._model, self.facts, self._batches)
-        return BatchSession(batches, keep, budget, open_calls=self._open_calls if self._batch == "auto" else None)
+        if self.batch == "never":
+            return self.open_calls(keep, budget)
+        batches = OpenBatches(self._client, self.name, self.model, self.facts, self.batches)
+        return BatchSession(batches, keep, budget, open_calls=self.open_calls if self.batch == "auto" else None)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         if not requests:
@@ -123,7 +112,7 @@ class AnthropicModel:
     def _count_tokens(self, request: Request) -> int:
         from anthropic import omit
 
-        params = message_params(self._model, self.facts, request)
+        params = message_params(self.model, self.facts, request)
         try:
             with call_errors(self._client, request):
                 count = self._client.with_options(max_retries=_COUNTING_RETRIES).messages.count_tokens(
@@ -139,4 +128,4 @@ class AnthropicModel:
 
     @cached_property
     def _client(self) -> "Anthropic":
-        return open_client(self._api_key, self._base_url, self._timeout_seconds)
+        return open_client(self.api_key, self.base_url, self.timeout_seconds)

@@ -65,29 +65,17 @@ _OF_NONCE = BATCHES.c.nonce == sa.bindparam("batch")
 
 @dataclass
 class OpenBatch:
-    """A batch whose results have not been read to the end.
+    """A batch whose results have not been read to the end."""
 
-    Attributes:
-        nonce: Begins the custom ids of its requests.
-        model_name: Provider and model.
-        base_url: Server that it was sent to.
-        created_at: When it was about to be sent, seconds since 1970 UTC.
-        batch_id: The provider's id; None where it is not known whether the provider has it.
-        attempts: Which attempt it is for each request, by custom id.
-        price_usd: The most that it may cost.
-        seen: Custom ids whose results a session has read.
-        again: Why requests have no answer that was paid for, by custom id.
-    """
-
-    nonce: str
-    model_name: str
-    base_url: str
-    created_at: float
-    batch_id: str | None
-    attempts: dict[str, int]
-    price_usd: float
-    seen: set[str] = field(default_factory=set)
-    again: dict[str, str] = field(default_factory=dict)
+    nonce: str  # begins the custom ids of its requests
+    model_name: str  # provider and model
+    base_url: str  # server that it was sent to
+    created_at: float  # when it was about to be sent, seconds since 1970 UTC
+    batch_id: str | None  # the provider's id; None where it is not known whether the provider has it
+    attempts: dict[str, int]  # which attempt it is for each request, by custom id
+    price_usd: float  # the most that it may cost
+    seen: set[str] = field(default_factory=set)  # custom ids whose results a session has read
+    again: dict[str, str] = field(default_factory=dict)  # why requests have no answer that was paid for, by custom id
 
     @property
     def label(self) -> str:
@@ -218,25 +206,16 @@ def _request(fields: dict[str, Any]) -> Request:
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """How batches are made.
+    """How batches are made."""
 
-    Attributes:
-        database: Remembers batches under way.
-        batch_from: Requests from which a batch is made, where single calls are an alternative.
-        batch_requests: Requests of a batch at most.
-        poll_seconds: Seconds between two looks at batches under way.
-        attempts: Attempts at a request before it counts as failed, and at a call to the provider before it counts as
-            unreachable.
-        body_bytes: Size of a batch at most; the provider takes 256 MB.
-        settle_seconds: Seconds after which a batch whose creation was not confirmed would be in the provider's list.
-    """
-
-    database: StateDatabase
-    batch_from: int
-    batch_requests: int
-    poll_seconds: float
+    database: StateDatabase  # remembers batches under way
+    batch_from: int  # requests from which a batch is made, where single calls are an alternative
+    batch_requests: int  # requests of a batch at most
+    poll_seconds: float  # seconds between two looks at batches under way
+    # attempts at a request before it counts as failed, and at a call to the provider before it counts as unreachable
     attempts: int
-    body_bytes: int = 240_000_000
+    body_bytes: int = 240_000_000  # size of a batch at most; the provider takes 256 MB
+    # seconds after which a batch whose creation was not confirmed would be in the provider's list
     settle_seconds: float = 60.0
 
 

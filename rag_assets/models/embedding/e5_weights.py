@@ -39,30 +39,19 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True)
 class UnigramTable:
-    """A SentencePiece unigram vocabulary.
+    """A SentencePiece unigram vocabulary."""
 
-    Attributes:
-        pieces: Pieces in the order of their ids; U+2581 stands for a space.
-        scores: Logarithms of probabilities, one per piece.
-        unknown_id: Id of what no piece covers.
-    """
-
-    pieces: tuple[str, ...]
-    scores: NDArray[np.float32]
-    unknown_id: int
+    pieces: tuple[str, ...]  # pieces in the order of their ids; U+2581 stands for a space
+    scores: NDArray[np.float32]  # logarithms of probabilities, one per piece
+    unknown_id: int  # id of what no piece covers
 
 
 @dataclass(frozen=True)
 class FourBitMatrix:
-    """A matrix in blocks of 32 weights along its rows: weight = (nibble - 8) * scale of the block.
+    """A matrix in blocks of 32 weights along its rows: weight = (nibble - 8) * scale of the block."""
 
-    Attributes:
-        nibbles: uint8 array of 0..15, shape `(rows, blocks, 32)`.
-        scales: float32 array, shape `(rows, blocks)`.
-    """
-
-    nibbles: NDArray[np.uint8]
-    scales: NDArray[np.float32]
+    nibbles: NDArray[np.uint8]  # uint8 array of 0..15, shape `(rows, blocks, 32)`
+    scales: NDArray[np.float32]  # float32 array, shape `(rows, blocks)`
 
     def dequantized(self) -> NDArray[np.float32]:
         """The matrix as float32, shape `(rows, blocks * 32)`."""
@@ -82,24 +71,16 @@ class _Entry:
 
 @dataclass(frozen=True)
 class E5Weights:
-    """The weights of a BERT encoder with its vocabulary.
+    """The weights of a BERT encoder with its vocabulary."""
 
-    Attributes:
-        hidden: Length of a token's vector.
-        feed_forward: Inner length of the feed-forward step.
-        vocabulary: The tokenizer's pieces.
-        content: The whole file, mapped into memory.
-        entries: Where each tensor lies in `content`.
-    """
-
-    hidden: int
+    hidden: int  # length of a token's vector
     layers: int
     heads: int
-    feed_forward: int
+    feed_forward: int  # inner length of the feed-forward step
     epsilon: float
-    vocabulary: UnigramTable
-    content: mmap.mmap
-    entries: Mapping[str, _Entry]
+    vocabulary: UnigramTable  # the tokenizer's pieces
+    content: mmap.mmap  # the whole file, mapped into memory
+    entries: Mapping[str, _Entry]  # where each tensor lies in `content`
 
     def vector(self, name: str) -> NDArray[np.float32]:
         """A float32 tensor, flat."""
@@ -128,14 +109,12 @@ class Adapter:
     linear map of the mean vector to it.
 
     Reference: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, 2021.
-
-    Attributes:
-        products: By the name of a matrix of shape `(rows, columns)`, float32 arrays of shapes `(rows, rank)` and
-            `(rank, columns)`, whose product is added to it.
-        head: The map, float32 arrays of shapes `(hidden,)` and `(1,)`; None where the mean vector is the output.
     """
 
+    # by the name of a matrix of shape `(rows, columns)`, float32 arrays of shapes `(rows, rank)` and `(rank, columns)`,
+    # whose product is added to it
     products: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
+    # the map, float32 arrays of shapes `(hidden,)` and `(1,)`; None where the mean vector is the output
     head: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def change(self, name: str) -> NDArray[np.float32] | None:

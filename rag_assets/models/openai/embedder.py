@@ -31,18 +31,12 @@ _BLANK = " "  # servers refuse empty texts
 
 @dataclass(frozen=True)
 class EmbeddingsRoute:
-    """Where texts are embedded, and how they are prepared.
-
-    Attributes:
-        query_prefix: Text put before a query.
-        passage_prefix: Text put before a passage.
-        window_tokens: Tokens that the model sees, prefix and special tokens included.
-    """
+    """Where texts are embedded, and how they are prepared."""
 
     endpoint: Endpoint
-    query_prefix: str
-    passage_prefix: str
-    window_tokens: int
+    query_prefix: str  # text put before a query
+    passage_prefix: str  # text put before a passage
+    window_tokens: int  # tokens that the model sees, prefix and special tokens included
 
 
 class OpenAIEmbedder:

@@ -62,19 +62,12 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """Shapes that belong together.
+    """Shapes that belong together."""
 
-    Attributes:
-        members: Indexes of the shapes in reading order.
-        labels: Indexes of those of all shapes that stand on its connectors.
-        texts: Texts of the members that are not on connectors, without pictures.
-        edges: What its connectors join, as in `利用者 → サーバ: 要求`.
-    """
-
-    members: tuple[int, ...]
-    labels: tuple[int, ...]
-    texts: tuple[str, ...]
-    edges: tuple[str, ...]
+    members: tuple[int, ...]  # indexes of the shapes in reading order
+    labels: tuple[int, ...]  # indexes of those of all shapes that stand on its connectors
+    texts: tuple[str, ...]  # texts of the members that are not on connectors, without pictures
+    edges: tuple[str, ...]  # what its connectors join, as in `利用者 → サーバ: 要求`
 
 
 def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:

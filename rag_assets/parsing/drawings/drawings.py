@@ -42,57 +42,34 @@ class ShapeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape, chart, graphic or picture.
+    """A shape, chart, graphic or picture."""
 
-    Attributes:
-        area: Cells it lies on; of a shape within a group, scaled from the group's.
-        identity: Its number in the drawing.
-        text: Its text in one line; of a picture, its alternative text.
-        box: Its place in the drawing's units; None where the drawing does not tell.
-        kind: What it can be in a diagram.
-        control: Number of the control that it stands for; empty for other shapes.
-        is_bare: Whether it has neither fill nor outline, stated or by its style.
-    """
-
-    area: Area
-    identity: str
-    text: str
-    box: Rectangle | None = None
-    kind: ShapeKind = ShapeKind.NODE
-    control: str = ""
-    is_bare: bool = False
+    area: Area  # cells it lies on; of a shape within a group, scaled from the group's
+    identity: str  # its number in the drawing
+    text: str  # its text in one line; of a picture, its alternative text
+    box: Rectangle | None = None  # its place in the drawing's units; None where the drawing does not tell
+    kind: ShapeKind = ShapeKind.NODE  # what it can be in a diagram
+    control: str = ""  # number of the control that it stands for; empty for other shapes
+    is_bare: bool = False  # whether it has neither fill nor outline, stated or by its style
 
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A line between shapes.
+    """A line between shapes."""
 
-    Attributes:
-        start: Number of the shape where it starts; empty where the drawing does not tell.
-        end: Number of the shape where it ends; likewise.
-        sign: How the line is written between the texts of the two.
-        reverse: Whether only its start has an arrow head.
-        path: Points that it runs through, from its start to its end; empty where the drawing does not tell.
-    """
-
-    start: str
-    end: str
-    sign: str
-    reverse: bool
-    path: Line = ()
+    start: str  # number of the shape where it starts; empty where the drawing does not tell
+    end: str  # number of the shape where it ends; likewise
+    sign: str  # how the line is written between the texts of the two
+    reverse: bool  # whether only its start has an arrow head
+    path: Line = ()  # points that it runs through, from its start to its end; empty where the drawing does not tell
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a drawing holds, in its own order.
+    """What a drawing holds, in its own order."""
 
-    Attributes:
-        shapes: Shapes, charts, graphics and pictures.
-        connectors: Lines between them.
-    """
-
-    shapes: tuple[Shape, ...]
-    connectors: tuple[Connector, ...]
+    shapes: tuple[Shape, ...]  # shapes, charts, graphics and pictures
+    connectors: tuple[Connector, ...]  # lines between them
     problems: tuple[ParseError, ...] = ()
 
     def without_controls(self, numbers: Collection[str]) -> "Drawing":
@@ -229,21 +206,14 @@ def _corner(element: etree._Element | None) -> tuple[int, int]:
 
 
 class _Place(NamedTuple):
-    """Where a shape or group lies, as left, top, width and height in the units of what it lies in.
+    """Where a shape or group lies, as left, top, width and height in the units of what it lies in."""
 
-    Attributes:
-        outer: The shape before it is turned; None where the drawing does not tell.
-        inner: Of a group, the same rectangle in the units of its members; None where the drawing does not tell.
-        flip_x: Whether left and right are exchanged.
-        flip_y: Whether top and bottom are exchanged.
-        rotation: Turn clockwise, in 60,000ths of a degree.
-    """
-
-    outer: Rectangle | None = None
+    outer: Rectangle | None = None  # the shape before it is turned; None where the drawing does not tell
+    # of a group, the same rectangle in the units of its members; None where the drawing does not tell
     inner: Rectangle | None = None
-    flip_x: bool = False
-    flip_y: bool = False
-    rotation: str = "0"
+    flip_x: bool = False  # whether left and right are exchanged
+    flip_y: bool = False  # whether top and bottom are exchanged
+    rotation: str = "0"  # turn clockwise, in 60,000ths of a degree
 
 
 def _place(element: etree._Element) -> _Place:

@@ -56,34 +56,26 @@ Texts = dict[int, dict[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class SheetCells:
-    """What a sheet holds in its cells.
+    """What a sheet holds in its cells."""
 
-    Attributes:
-        texts: Text of each cell that is not empty, rows and columns ascending; of a merged range that of its first cell
-            alone, as it is shown.
-        looks: Looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only.
-        merges: Merged ranges, none of which overlap.
-        column_widths: Widths of columns in characters, where stated.
-        formulas: Formulas by row and column, as the workbook writes them, with the sign of equality.
-        choices: Ranges of the cells that choose their value from a list, by the formula of the list.
-        hidden_rows: Rows with text that the sheet hides, ascending.
-        hidden_columns: Columns with text that the sheet hides, ascending.
-        controls: Ids of the relationships to the properties of controls, by the number of the control.
-        margins: Names and codes of what is printed above and below each page, as in (`oddHeader`, `&C社外秘`).
-        problems: What had to be left out, and formulas without a result.
-    """
-
+    # text of each cell that is not empty, rows and columns ascending; of a merged range that of its first cell alone,
+    # as it is shown
     texts: Texts
+    # looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only
     looks: dict[int, dict[int, Look]] = field(default_factory=dict)
-    merges: tuple[Area, ...] = ()
-    column_widths: dict[int, float] = field(default_factory=dict)
+    merges: tuple[Area, ...] = ()  # merged ranges, none of which overlap
+    column_widths: dict[int, float] = field(default_factory=dict)  # widths of columns in characters, where stated
+    # formulas by row and column, as the workbook writes them, with the sign of equality
     formulas: dict[tuple[int, int], str] = field(default_factory=dict)
+    # ranges of the cells that choose their value from a list, by the formula of the list
     choices: dict[str, list[Area]] = field(default_factory=dict)
-    hidden_rows: tuple[int, ...] = ()
-    hidden_columns: tuple[int, ...] = ()
+    hidden_rows: tuple[int, ...] = ()  # rows with text that the sheet hides, ascending
+    hidden_columns: tuple[int, ...] = ()  # columns with text that the sheet hides, ascending
+    # ids of the relationships to the properties of controls, by the number of the control
     controls: dict[str, str] = field(default_factory=dict)
+    # names and codes of what is printed above and below each page, as in (`oddHeader`, `&C社外秘`)
     margins: tuple[tuple[str, str], ...] = ()
-    problems: tuple[ParseError, ...] = ()
+    problems: tuple[ParseError, ...] = ()  # what had to be left out, and formulas without a result
 
     def look(self, row: int, column: int) -> Look:
         """Look of a cell."""

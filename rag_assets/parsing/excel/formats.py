@@ -99,47 +99,27 @@ class _Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One of up to four parts of a format.
+    """One of up to four parts of a format."""
 
-    Attributes:
-        pattern: The format with quoted and escaped text replaced by private characters, and `General` by `@`.
-        literals: What those characters stand for.
-        is_date: Whether it shows a date or a time.
-        elapsed: Whether it shows hours, minutes or seconds beyond a day.
-        locale: Language of the names of days as stated, such as `411` and `ja-JP`; empty where it is not.
-        condition: For which numbers it is; None for those that the sections before it leave.
-        numerals: Style of Japanese numerals, from 1 to 3; 0 for digits as usual.
-        unsigned: Whether it is for negative numbers alone, so that their sign is what its literals say.
-    """
-
-    pattern: str
-    literals: tuple[str, ...]
-    is_date: bool
-    elapsed: bool
-    locale: str
-    condition: _Condition | None
-    numerals: int = 0
-    unsigned: bool = False
+    pattern: str  # the format with quoted and escaped text replaced by private characters, and `General` by `@`
+    literals: tuple[str, ...]  # what those characters stand for
+    is_date: bool  # whether it shows a date or a time
+    elapsed: bool  # whether it shows hours, minutes or seconds beyond a day
+    locale: str  # language of the names of days as stated, such as `411` and `ja-JP`; empty where it is not
+    condition: _Condition | None  # for which numbers it is; None for those that the sections before it leave
+    numerals: int = 0  # style of Japanese numerals, from 1 to 3; 0 for digits as usual
+    unsigned: bool = False  # whether it is for negative numbers alone, so that their sign is what its literals say
 
 
 class _Mask(NamedTuple):
-    """Where the digits of a number go in a pattern.
+    """Where the digits of a number go in a pattern."""
 
-    Attributes:
-        whole: Positions of the digits before the decimal point.
-        decimals: Positions of the digits behind it.
-        point: Position of the decimal point; -1 for none.
-        commas: Positions of the commas, which are not shown.
-        grouped: Whether thousands are separated.
-        shift: The power of ten by which the number is multiplied.
-    """
-
-    whole: tuple[int, ...]
-    decimals: tuple[int, ...]
-    point: int
-    commas: tuple[int, ...]
-    grouped: bool
-    shift: int
+    whole: tuple[int, ...]  # positions of the digits before the decimal point
+    decimals: tuple[int, ...]  # positions of the digits behind it
+    point: int  # position of the decimal point; -1 for none
+    commas: tuple[int, ...]  # positions of the commas, which are not shown
+    grouped: bool  # whether thousands are separated
+    shift: int  # the power of ten by which the number is multiplied
 
 
 def format_number(value: float, code: str, *, base_1904: bool = False) -> str:

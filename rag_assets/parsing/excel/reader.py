@@ -201,10 +201,6 @@ def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
     Covers, revision histories and tables of contents repeat names and dates of all documents of a project. They are
     kept and searched; the mark lets a search or an extraction of facts leave them out. A cover or table of contents
     that explains more, in several long texts, is content.
-
-    Args:
-        name: Name of the sheet.
-        blocks: Its blocks in reading order.
     """
     role = _role_by_name(name)
     if role is not None:

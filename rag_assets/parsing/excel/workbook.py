@@ -24,25 +24,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a cell is drawn and how its number is shown.
+    """How a cell is drawn and how its number is shown."""
 
-    Attributes:
-        left: Whether a line is drawn on that side; likewise `right`, `top` and `bottom`.
-        fill: Colour behind the text, or None.
-        size: Height of the text in points.
-        code: Number format code.
-        struck: Whether a line runs through the text.
-    """
-
-    left: bool = False
+    left: bool = False  # whether a line is drawn on that side; likewise `right`, `top` and `bottom`
     right: bool = False
     top: bool = False
     bottom: bool = False
-    fill: str | None = None
+    fill: str | None = None  # colour behind the text, or None
     bold: bool = False
-    size: float = _FONT_POINTS
-    code: str = "General"
-    struck: bool = False
+    size: float = _FONT_POINTS  # height of the text in points
+    code: str = "General"  # number format code
+    struck: bool = False  # whether a line runs through the text
 
     @property
     def drawn(self) -> bool:
@@ -60,42 +52,27 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class SheetEntry:
-    """A sheet as the workbook lists it.
-
-    Attributes:
-        part: Name of its part, or None where the workbook has none for it.
-        kind: `worksheet`, `chartsheet`, `dialogsheet` or another kind of part.
-    """
+    """A sheet as the workbook lists it."""
 
     name: str
     hidden: bool
-    part: str | None
-    kind: str
+    part: str | None  # name of its part, or None where the workbook has none for it
+    kind: str  # `worksheet`, `chartsheet`, `dialogsheet` or another kind of part
 
 
 @dataclass(frozen=True, slots=True)
 class Workbook:
-    """What the sheets of a workbook share.
-
-    Attributes:
-        sheets: Its sheets in order.
-        looks: Looks of cells by their style numbers.
-        title: Title stated in its properties, or None.
-        names: What the defined names of the workbook stand for.
-        people: Names of those who take part in threads of comments, by their ids.
-        base_1904: Whether dates count from 1 January 1904.
-        zeros_stand_in: Whether the workbook is to be calculated when it is opened: some programs store 0 until then.
-    """
+    """What the sheets of a workbook share."""
 
     archive: Archive
-    sheets: tuple[SheetEntry, ...]
+    sheets: tuple[SheetEntry, ...]  # its sheets in order
     strings: list[str]
-    looks: tuple[Look, ...]
-    title: str | None
-    names: dict[str, str]
-    people: dict[str, str]
-    base_1904: bool
-    zeros_stand_in: bool
+    looks: tuple[Look, ...]  # looks of cells by their style numbers
+    title: str | None  # title stated in its properties, or None
+    names: dict[str, str]  # what the defined names of the workbook stand for
+    people: dict[str, str]  # names of those who take part in threads of comments, by their ids
+    base_1904: bool  # whether dates count from 1 January 1904
+    zeros_stand_in: bool  # whether the workbook is to be calculated when it is opened: some programs store 0 until then
 
 
 def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:

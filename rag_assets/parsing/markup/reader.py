@@ -64,16 +64,11 @@ _INDENTED = re.compile(r"([ \t]*)(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """What was read from markup.
-
-    Attributes:
-        title: Title stated in it, or None.
-        failures: What was left out; they name no page.
-    """
+    """What was read from markup."""
 
     blocks: tuple[Block, ...] = ()
-    title: str | None = None
-    failures: tuple[Failure, ...] = ()
+    title: str | None = None  # title stated in it, or None
+    failures: tuple[Failure, ...] = ()  # what was left out; they name no page
 
 
 def parse_html(data: bytes) -> ParsedDocument:
@@ -113,10 +108,6 @@ def on_first_page(failures: Sequence[Failure]) -> tuple[Failure, ...]:
 
 def read_markup(text: str, above: Sequence[str] = ()) -> Markup:
     """Read HTML.
-
-    Args:
-        text: The HTML; a fragment will do.
-        above: Headings above all of it.
 
     Raises:
         ParseError: MALFORMED where no HTML can be made out.

@@ -33,35 +33,24 @@ _LARGEST_STEP = 2  # from one heading to the next, as nothing may tell one betwe
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What sets a paragraph off from the text.
+    """What sets a paragraph off from the text."""
 
-    Attributes:
-        size: Of its letters, in half points; 0 where neither size nor bold type sets it off.
-        mark: Sign that it begins with; empty for none.
-        count: Parts of the number that it begins with, where only that sets it off; else 0.
-    """
-
-    size: int
+    size: int  # of its letters, in half points; 0 where neither size nor bold type sets it off
     is_bold: bool
-    mark: str
-    count: int
+    mark: str  # sign that it begins with; empty for none
+    count: int  # parts of the number that it begins with, where only that sets it off; else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Paragraph:
-    """A paragraph of the body.
-
-    Attributes:
-        size: Of its smallest letters, in half points.
-        number: Parts of the number that it begins with.
-    """
+    """A paragraph of the body."""
 
     element: etree._Element
     style: Style
     text: str
     is_bold: bool
-    size: int
-    number: tuple[int, ...]
+    size: int  # of its smallest letters, in half points
+    number: tuple[int, ...]  # parts of the number that it begins with
 
     @property
     def is_title(self) -> bool:

@@ -59,10 +59,6 @@ class Rules:
         than as sentences or below their titles. `附則` and `別表` end the articles. Where nothing has the style of a
         heading, `第１章 総則` is one and, below such ones, `（休暇）`. Where something has, articles count from the
         first one or below chapters, as others are quoted.
-
-        Args:
-            text: The paragraph.
-            section: Headings above it.
         """
         if text[:1] not in _BEGINS:
             self._is_below_title = False

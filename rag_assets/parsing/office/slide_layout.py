@@ -40,31 +40,23 @@ _FIGURE = re.compile(r"\W*約?(?!(?:19|20)\d\d年)(?:\d+(?:[.,]\d+)*[^\W\d]{0,2}
 
 @dataclass(frozen=True, slots=True)
 class SlideShape:
-    """A shape with its place on the slide.
-
-    Attributes:
-        placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
-        box: Place on the slide in points; None where neither slide nor layout tells.
-        bullets: Signs in boxes of their own that begin its paragraphs, from the first; empty for most shapes.
-    """
+    """A shape with its place on the slide."""
 
     element: etree._Element
+    # type of the placeholder that it fills, `body` where the type is not stated, None for other shapes
     placeholder: str | None
-    box: Box | None
+    box: Box | None  # place on the slide in points; None where neither slide nor layout tells
+    # signs in boxes of their own that begin its paragraphs, from the first; empty for most shapes
     bullets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Lettering:
-    """The text of a shape.
-
-    Attributes:
-        size: Largest size that is used in it, in hundredths of a point; 0 where one of them is the layout's.
-    """
+    """The text of a shape."""
 
     shape: SlideShape
     lines: tuple[str, ...]
-    size: int
+    size: int  # largest size that is used in it, in hundredths of a point; 0 where one of them is the layout's
 
     @property
     def characters(self) -> int:
@@ -221,15 +213,10 @@ def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Lanes of a flow chart, one below the other.
+    """Lanes of a flow chart, one below the other."""
 
-    Attributes:
-        frames: Elements of the boxes that are drawn around the lanes and of their names.
-        names: Name of the lane that the element of a shape lies in.
-    """
-
-    frames: frozenset[etree._Element]
-    names: Mapping[etree._Element, str]
+    frames: frozenset[etree._Element]  # elements of the boxes that are drawn around the lanes and of their names
+    names: Mapping[etree._Element, str]  # name of the lane that the element of a shape lies in
 
 
 def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:

@@ -29,41 +29,26 @@ _IDEOGRAPHS = "〇一二三四五六七八九"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a paragraph's properties say, those of its styles included.
+    """What a paragraph's properties say, those of its styles included."""
 
-    Attributes:
-        level: Level of the heading, from 1; 0 for other paragraphs.
-        numbering: Identifier of its numbering; empty where it has none.
-        numbering_level: Level in the numbering, from 0.
-        is_contents: Whether it is one of the lines of a table of contents.
-        sets_off_first_row: Whether it is one of tables and has a look for the first row.
-        size: Of its letters, in half points; 0 where it tells none.
-    """
-
-    level: int = 0
+    level: int = 0  # level of the heading, from 1; 0 for other paragraphs
     is_caption: bool = False
-    is_contents: bool = False
-    numbering: str = ""
-    numbering_level: int = 0
+    is_contents: bool = False  # whether it is one of the lines of a table of contents
+    numbering: str = ""  # identifier of its numbering; empty where it has none
+    numbering_level: int = 0  # level in the numbering, from 0
     is_hidden: bool = False
-    sets_off_first_row: bool = False
+    sets_off_first_row: bool = False  # whether it is one of tables and has a look for the first row
     is_bold: bool = False
-    size: int = 0
+    size: int = 0  # of its letters, in half points; 0 where it tells none
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A level of a numbering.
+    """A level of a numbering."""
 
-    Attributes:
-        start: First number.
-        number_format: As in `decimal`.
-        pattern: Label with `%1` to `%9` for the numbers of the levels.
-    """
-
-    start: int = 1
-    number_format: str = "decimal"
-    pattern: str = ""
+    start: int = 1  # first number
+    number_format: str = "decimal"  # as in `decimal`
+    pattern: str = ""  # label with `%1` to `%9` for the numbers of the levels
 
 
 class Styles:

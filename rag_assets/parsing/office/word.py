@@ -49,23 +49,18 @@ _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", 
 
 @dataclass(slots=True)
 class _Paragraph:
-    """Text of a paragraph while it is read, with what hangs on it.
+    """Text of a paragraph while it is read, with what hangs on it."""
 
-    Attributes:
-        goes_on: Whether its end was deleted under change tracking, so that the next paragraph goes on with it.
-        style: What its properties say.
-        readings: How words with ruby are read.
-    """
-
+    # whether its end was deleted under change tracking, so that the next paragraph goes on with it
     goes_on: bool = False
-    style: Style = field(default_factory=Style)
+    style: Style = field(default_factory=Style)  # what its properties say
     text: list[str] = field(default_factory=list)
     boxes: list[etree._Element] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
     edges: list[str] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
-    readings: list[str] = field(default_factory=list)
+    readings: list[str] = field(default_factory=list)  # how words with ruby are read
     breaks_before: int = 0
     breaks_after: int = 0
 

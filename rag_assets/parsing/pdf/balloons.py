@@ -30,11 +30,6 @@ def take_balloons(
 
     One line in a shape without a pointer belongs to what is beside it, as a button does, or a name in a sentence.
 
-    Args:
-        page: The page.
-        runs: Its runs.
-        drawing: What is drawn on it.
-
     Returns:
         The runs that stand in none, and the bodies of balloons from the top with their runs.
     """

@@ -57,25 +57,15 @@ _ZERO_WIDTH = "\u200b"
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table on a page.
+    """A table on a page."""
 
-    Attributes:
-        rows: Its rows; a merged value stands in each cell that it spans.
-        texts: Text of each row as displayed; a merged value stands once.
-        header_row_count: Leading rows that are column headers.
-        edges: Left edges of its columns and the right edge of the last, in points.
-        box: Place on the page in points from the top left corner.
-        size: Height of its type in points.
-        is_ruled: Whether rules part its columns; else the edges between them lie anywhere where no text is.
-    """
-
-    rows: tuple[Row, ...]
-    texts: tuple[str, ...]
-    header_row_count: int
-    edges: tuple[float, ...]
-    box: Box
-    size: float
-    is_ruled: bool = True
+    rows: tuple[Row, ...]  # its rows; a merged value stands in each cell that it spans
+    texts: tuple[str, ...]  # text of each row as displayed; a merged value stands once
+    header_row_count: int  # leading rows that are column headers
+    edges: tuple[float, ...]  # left edges of its columns and the right edge of the last, in points
+    box: Box  # place on the page in points from the top left corner
+    size: float  # height of its type in points
+    is_ruled: bool = True  # whether rules part its columns; else the edges between them lie anywhere where no text is
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +79,22 @@ class LinePart:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text, or a table.
+    """A line of text, or a table."""
 
-    Attributes:
-        text: Its text; a hyphen at its end that only parts a word is a soft hyphen.
-        box: Place on the page in points from the top left corner.
-        size: Height of its type in points.
-        region: Number of the part of the page (column, band) that it stands in, in reading order.
-        is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
-        parts: What wide gaps part it into, from left to right; empty where none does.
-        cells: What gaps part it into that are wider than those between words, as the cells of close columns.
-        table: The table that stands here instead of text, or None.
-        is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
-        is_ruby: Whether it says how words on the page are read.
-        is_spread: Whether it is one word whose letters are set apart, as a title or label is.
-    """
-
-    text: str
-    box: Box
-    size: float
+    text: str  # its text; a hyphen at its end that only parts a word is a soft hyphen
+    box: Box  # place on the page in points from the top left corner
+    size: float  # height of its type in points
     is_bold: bool
-    region: int = 0
+    region: int = 0  # number of the part of the page (column, band) that it stands in, in reading order
     is_vertical: bool = False
-    is_row: bool = False
-    parts: tuple[LinePart, ...] = ()
+    is_row: bool = False  # whether wide gaps or leader dots part it, as in a row of a table or a table of contents
+    parts: tuple[LinePart, ...] = ()  # what wide gaps part it into, from left to right; empty where none does
+    # what gaps part it into that are wider than those between words, as the cells of close columns
     cells: tuple[LinePart, ...] = ()
-    table: PageTable | None = None
-    is_in_figure: bool = False
-    is_ruby: bool = False
-    is_spread: bool = False
+    table: PageTable | None = None  # the table that stands here instead of text, or None
+    is_in_figure: bool = False  # whether it stands in a drawn frame of scattered words, as in a chart
+    is_ruby: bool = False  # whether it says how words on the page are read
+    is_spread: bool = False  # whether it is one word whose letters are set apart, as a title or label is
 
 
 def order_lines(runs: Sequence[Run], tables: Sequence[PageTable] = (), frames: Sequence[Box] = ()) -> list[Line]:

@@ -55,53 +55,32 @@ _CROOKED_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A straight line across or down the page.
+    """A straight line across or down the page."""
 
-    Attributes:
-        at: Its height on the page, or its distance from the left where it runs down, in points.
-        begin: Where it begins, from the left or the top.
-        end: Where it ends.
-    """
-
-    at: float
-    begin: float
-    end: float
+    at: float  # its height on the page, or its distance from the left where it runs down, in points
+    begin: float  # where it begins, from the left or the top
+    end: float  # where it ends
 
 
 @dataclass(frozen=True, slots=True)
 class Balloon:
-    """A closed shape that is no rectangle: a speech balloon, a card with round corners, a shape of a flow chart.
+    """A closed shape that is no rectangle: a speech balloon, a card with round corners, a shape of a flow chart."""
 
-    Attributes:
-        body: Where text stands in it: the shape without its pointer.
-        has_pointer: Whether something sticks out of its body.
-        order: Number of the object of the page that draws it: what comes later lies upon it.
-    """
-
-    body: Box
-    has_pointer: bool
-    order: int
+    body: Box  # where text stands in it: the shape without its pointer
+    has_pointer: bool  # whether something sticks out of its body
+    order: int  # number of the object of the page that draws it: what comes later lies upon it
 
 
 @dataclass(frozen=True, slots=True)
 class PageDrawing:
-    """What is drawn on a page.
+    """What is drawn on a page."""
 
-    Attributes:
-        across: Rules from left to right, from the top.
-        down: Rules from top to bottom, from the left.
-        filled: Areas filled with another colour than white.
-        frames: Rectangles that are drawn as such, with a line around.
-        dots: Small circles, as browsers draw for the bullets of lists.
-        balloons: Closed shapes that are no rectangles, the lowest first.
-    """
-
-    across: tuple[Rule, ...] = ()
-    down: tuple[Rule, ...] = ()
-    filled: tuple[Box, ...] = ()
-    frames: tuple[Box, ...] = ()
-    dots: tuple[Box, ...] = ()
-    balloons: tuple[Balloon, ...] = ()
+    across: tuple[Rule, ...] = ()  # rules from left to right, from the top
+    down: tuple[Rule, ...] = ()  # rules from top to bottom, from the left
+    filled: tuple[Box, ...] = ()  # areas filled with another colour than white
+    frames: tuple[Box, ...] = ()  # rectangles that are drawn as such, with a line around
+    dots: tuple[Box, ...] = ()  # small circles, as browsers draw for the bullets of lists
+    balloons: tuple[Balloon, ...] = ()  # closed shapes that are no rectangles, the lowest first
 
 
 def read_drawing(page: OpenPage) -> PageDrawing:
@@ -324,19 +303,12 @@ def _join_pieces(group: list[Rule]) -> Iterator[Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A ruled area of a page.
+    """A ruled area of a page."""
 
-    Attributes:
-        xs: Left edges of its columns and the right edge of the last, ascending, in points.
-        ys: Top edges of its rows and the bottom edge of the last, ascending.
-        rooms: For each row and column the number of the cell that covers it.
-        frames: Cells so large that they are rather a frame around the page.
-    """
-
-    xs: tuple[float, ...]
-    ys: tuple[float, ...]
-    rooms: tuple[tuple[int, ...], ...]
-    frames: frozenset[int] = frozenset()
+    xs: tuple[float, ...]  # left edges of its columns and the right edge of the last, ascending, in points
+    ys: tuple[float, ...]  # top edges of its rows and the bottom edge of the last, ascending
+    rooms: tuple[tuple[int, ...], ...]  # for each row and column the number of the cell that covers it
+    frames: frozenset[int] = frozenset()  # cells so large that they are rather a frame around the page
 
     @property
     def box(self) -> Box:

@@ -54,17 +54,11 @@ class PageParts:
 
 
 class PageNumber(NamedTuple):
-    """A line in the form of a page number.
+    """A line in the form of a page number."""
 
-    Attributes:
-        value: The number.
-        last: The number of the last page that stands with it, or None.
-        is_stated: Whether its form tells that it is one, as of `- 3 -`, `Page 3` and `3ページ`.
-    """
-
-    value: int
-    last: int | None
-    is_stated: bool
+    value: int  # the number
+    last: int | None  # the number of the last page that stands with it, or None
+    is_stated: bool  # whether its form tells that it is one, as of `- 3 -`, `Page 3` and `3ページ`
 
 
 def page_number(text: str) -> PageNumber | None:

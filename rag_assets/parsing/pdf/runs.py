@@ -58,21 +58,14 @@ _URI_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """A page of pypdfium2 while it is read.
-
-    Attributes:
-        number: Its number, from 1.
-        text_page: Handle of its text layer.
-        size: Width and height as displayed, in points.
-        note_cut: Told what is left out of it because a limit is reached.
-    """
+    """A page of pypdfium2 while it is read."""
 
     document: Any
-    number: int
+    number: int  # its number, from 1
     page: Any
-    text_page: Any
-    size: tuple[float, float]
-    note_cut: Callable[[str], None]
+    text_page: Any  # handle of its text layer
+    size: tuple[float, float]  # width and height as displayed, in points
+    note_cut: Callable[[str], None]  # told what is left out of it because a limit is reached
 
     def placing(self) -> Callable[[float, float, float, float], Box]:
         """A function that turns left, bottom, right and top in the page's own space into points from its top left."""
@@ -88,27 +81,18 @@ class OpenPage:
 
 @dataclass(slots=True)
 class Run:
-    """Characters that follow each other without a wide gap.
+    """Characters that follow each other without a wide gap."""
 
-    Attributes:
-        characters: The characters; a space that stands for a gap is one of them.
-        starts: Left edge of each character in points.
-        left: Left edge in points from the left of the page.
-        top: Top edge in points from the top of the page.
-        size: Height of the type in points.
-        place: Number of its first character in the text layer; -1 where that is not known.
-    """
-
-    characters: list[str]
-    starts: list[float]
-    left: float
-    top: float
+    characters: list[str]  # the characters; a space that stands for a gap is one of them
+    starts: list[float]  # left edge of each character in points
+    left: float  # left edge in points from the left of the page
+    top: float  # top edge in points from the top of the page
     right: float
     bottom: float
-    size: float
+    size: float  # height of the type in points
     is_bold: bool
     is_vertical: bool = False
-    place: int = -1
+    place: int = -1  # number of its first character in the text layer; -1 where that is not known
 
     @property
     def text(self) -> str:
@@ -362,18 +346,12 @@ def _font_of(text_page: Any, index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """An entry of the outline.
+    """An entry of the outline."""
 
-    Attributes:
-        level: Depth, 1 the outermost.
-        page_number: Page that it leads to, from 1.
-        top: Height on that page in points from the top, or None where it leads to the page as a whole.
-    """
-
-    level: int
+    level: int  # depth, 1 the outermost
     title: str
-    page_number: int
-    top: float | None
+    page_number: int  # page that it leads to, from 1
+    top: float | None  # height on that page in points from the top, or None where it leads to the page as a whole
 
 
 def read_outline(document: Any, note_cut: Callable[[int, str], None]) -> list[Bookmark]:
@@ -410,12 +388,7 @@ def _target_top(document: Any, target: Any, index: int) -> float | None:
 
 
 def add_link_targets(page: OpenPage, runs: Sequence[Run]) -> None:
-    """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target.
-
-    Args:
-        page: The page.
-        runs: Its runs; they are changed.
-    """
+    """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target."""
     place = page.placing()
     position, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
     groups: list[tuple[str, list[tuple[Run, int]]]] = []

@@ -206,19 +206,12 @@ class DocumentContents:
 
 @dataclass(frozen=True)
 class DocumentFilter:
-    """Which documents are listed; empty fields ask for nothing.
+    """Which documents are listed; empty fields ask for nothing."""
 
-    Attributes:
-        text: Words that the id or the title holds, all of them, whatever their case and width.
-        folder: A folder; what lies below it is in it.
-        format: A format.
-        status: `parsed`, `failed` or `unreadable`.
-    """
-
-    text: str = ""
-    folder: str = ""
+    text: str = ""  # words that the id or the title holds, all of them, whatever their case and width
+    folder: str = ""  # a folder; what lies below it is in it
     format: str = ""
-    status: str = ""
+    status: str = ""  # `parsed`, `failed` or `unreadable`
 
 
 @dataclass(frozen=True)

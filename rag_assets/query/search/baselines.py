@@ -76,15 +76,10 @@ def search_questions(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
 
 @dataclass
 class AugmentedSearch:
-    """The search for one query; it is widened once, however deep it has to look.
+    """The search for one query; it is widened once, however deep it has to look."""
 
-    Attributes:
-        plan: Makes the sub-queries, of which the query is the first.
-        retriever: Makes the mode that searches, one for each of them.
-    """
-
-    plan: Plan
-    retriever: Callable[[], Mode]
+    plan: Plan  # makes the sub-queries, of which the query is the first
+    retriever: Callable[[], Mode]  # makes the mode that searches, one for each of them
     _searches: list[tuple[SubQuery, Mode]] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

@@ -45,19 +45,12 @@ _PERIOD = re.compile(
 
 @dataclass(frozen=True)
 class Ask:
-    """A question, or a part of one.
+    """A question, or a part of one."""
 
-    Attributes:
-        text: It, as a question.
-        context: Keywords of what stands before it, which it may refer to.
-        name: Of things that are compared, the one that it asks of.
-        earlier: The question before it, where it refers to that.
-    """
-
-    text: str
-    context: str = ""
-    name: str = ""
-    earlier: str = ""
+    text: str  # it, as a question
+    context: str = ""  # keywords of what stands before it, which it may refer to
+    name: str = ""  # of things that are compared, the one that it asks of
+    earlier: str = ""  # the question before it, where it refers to that
 
     @property
     def searched(self) -> str:

@@ -57,15 +57,10 @@ _FIRST_QUESTION_WORD = re.compile(
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a walk led.
+    """Where a walk led."""
 
-    Attributes:
-        entities: Score of each entity.
-        passages: Score of each passage.
-    """
-
-    entities: NDArray[np.float64]
-    passages: NDArray[np.float64]
+    entities: NDArray[np.float64]  # score of each entity
+    passages: NDArray[np.float64]  # score of each passage
 
     def nearest_entities(self, count: int) -> list[int]:
         """Positions of the entities that walks reach most often, seeds included; equal ones by position."""

@@ -56,17 +56,11 @@ class Fusion(StrEnum):
 
 @dataclass(frozen=True)
 class Generator:
-    """Writes hypothetical passages.
-
-    Attributes:
-        model: The model.
-        seed: Of its sampling; tells generators of one model apart.
-        temperature: Of its sampling.
-    """
+    """Writes hypothetical passages."""
 
     model: LanguageModel
-    seed: int | None = None
-    temperature: float = TEMPERATURE
+    seed: int | None = None  # of its sampling; tells generators of one model apart
+    temperature: float = TEMPERATURE  # of its sampling
 
     @property
     def name(self) -> str:
@@ -76,21 +70,13 @@ class Generator:
 
 @dataclass(frozen=True)
 class HydeOptions:
-    """How mode `hyde` searches.
+    """How mode `hyde` searches."""
 
-    Attributes:
-        generators: Who writes; where empty, the model of the knowledge base, `passages` times.
-        passages: Hypothetical passages of that model, each of its own seed.
-        fusion: How their scores are put into one.
-        pool: Passages found by each, at least; also those that feedback takes for relevant.
-        rrf_k: Constant of reciprocal rank fusion.
-    """
-
-    generators: tuple[Generator, ...] = ()
-    passages: int = 1
-    fusion: Fusion = Fusion.COMB_SUM
-    pool: int = 5
-    rrf_k: float = RRF_K
+    generators: tuple[Generator, ...] = ()  # who writes; where empty, the model of the knowledge base, `passages` times
+    passages: int = 1  # hypothetical passages of that model, each of its own seed
+    fusion: Fusion = Fusion.COMB_SUM  # how their scores are put into one
+    pool: int = 5  # passages found by each, at least; also those that feedback takes for relevant
+    rrf_k: float = RRF_K  # constant of reciprocal rank fusion
 
     def with_model(self, model: LanguageModel | None) -> tuple[Generator, ...]:
         """Those who write, given the model of the knowledge base."""
@@ -102,19 +88,12 @@ class HydeOptions:
 
 @dataclass
 class HydeSearch:
-    """The search for one query; passages are imagined once, however deep it has to look.
+    """The search for one query; passages are imagined once, however deep it has to look."""
 
-    Attributes:
-        embedder: The embedder of the passages.
-        generators: Who writes; none for feedback.
-        options: How passages are scored.
-        retriever: Makes the mode that finds passages, one for each hypothetical passage.
-    """
-
-    embedder: Embedder
-    generators: Sequence[Generator]
-    options: HydeOptions
-    retriever: Callable[[], Mode]
+    embedder: Embedder  # the embedder of the passages
+    generators: Sequence[Generator]  # who writes; none for feedback
+    options: HydeOptions  # how passages are scored
+    retriever: Callable[[], Mode]  # makes the mode that finds passages, one for each hypothetical passage
     _searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
     _feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
 

@@ -39,25 +39,16 @@ SHOWN = ("page_number", "page_name", "heading", "format", "title", "beginning", 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A row that was found.
+    """A row that was found."""
 
-    Attributes:
-        key: Key of the row.
-        document_id: Its document; empty where rows belong to none.
-        page_id: Its page, or None.
-        row_id: Where LanceDB keeps it in this version.
-        score: Higher is better: cosine of the vectors, or BM25.
-        shown: The columns that are shown (`SHOWN`), where they were asked for.
-        questions: Questions by which the passage was found.
-    """
-
-    key: str
-    document_id: str
-    page_id: str | None
-    row_id: int
-    score: float
+    key: str  # key of the row
+    document_id: str  # its document; empty where rows belong to none
+    page_id: str | None  # its page, or None
+    row_id: int  # where LanceDB keeps it in this version
+    score: float  # higher is better: cosine of the vectors, or BM25
+    # the columns that are shown (`SHOWN`), where they were asked for
     shown: Mapping[str, Any] | None = field(default=None, compare=False)
-    questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
+    questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)  # questions by which the passage was found
 
     def with_score(self, score: float) -> "Candidate":
         """The same row with another score; `replace` takes three times as long."""

@@ -14,29 +14,17 @@ from rag_assets.query.stored import StoredTables
 
 @dataclass(frozen=True)
 class Selection:
-    """A facet value, or a combination of them, with what is known of its questions.
+    """A facet value, or a combination of them, with what is known of its questions."""
 
-    Attributes:
-        name: As in `department=sales & document_type=report`.
-        facets: The values, each as `facet=value`.
-        key_terms: Terms that set its questions apart, best first.
-        text: Summary of its questions and answers.
-        question_count: Questions that it is made from.
-    """
-
-    name: str
-    facets: tuple[str, ...]
-    key_terms: tuple[str, ...]
-    text: str
-    question_count: int
+    name: str  # as in `department=sales & document_type=report`
+    facets: tuple[str, ...]  # the values, each as `facet=value`
+    key_terms: tuple[str, ...]  # terms that set its questions apart, best first
+    text: str  # summary of its questions and answers
+    question_count: int  # questions that it is made from
 
 
 class Knowledge:
-    """Facet values and meta knowledge of a published version.
-
-    Args:
-        stored: The stored tables.
-    """
+    """Facet values and meta knowledge of a published version."""
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored

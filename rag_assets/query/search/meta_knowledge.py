@@ -28,13 +28,9 @@ _COLUMNS = ("qa_id", "chunk_ids", "text", "answer")
 
 @dataclass
 class MetaKnowledgeSearch:
-    """The search for one query; it is planned once, however deep it has to look.
+    """The search for one query; it is planned once, however deep it has to look."""
 
-    Attributes:
-        planner: Makes the sub-queries.
-    """
-
-    planner: Planner
+    planner: Planner  # makes the sub-queries
     _plan: tuple[SubQuery, ...] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

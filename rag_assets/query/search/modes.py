@@ -4,8 +4,10 @@ What stays out: the names (`rag_assets.contracts.modes`), the modes themselves, 
 (`rag_assets.query.search.auto`).
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rag_assets.contracts.modes import (
     AUGMENT_MODE,
@@ -38,14 +40,22 @@ from rag_assets.query.search.baselines import (
     search_summaries,
     search_summary_then_text,
 )
-from rag_assets.query.search.fused import FusedSearch
+from rag_assets.query.search.fusion import reciprocal_rank
 from rag_assets.query.search.graph_local import search_graph_local
+from rag_assets.query.search.grouping import grouped, target
 from rag_assets.query.search.hyde import HydeOptions, HydeSearch
+from rag_assets.query.search.index import Candidate, at_once, best_first, scored
 from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
-from rag_assets.query.search.passages import search_fulltext, search_hybrid, search_two_step, search_vector
+from rag_assets.query.search.passages import (
+    CANDIDATES,
+    search_fulltext,
+    search_hybrid,
+    search_two_step,
+    search_vector,
+)
 from rag_assets.query.search.ranking_weights import RERANKER, Ranking
 from rag_assets.query.search.report_levels import LevelChoice
-from rag_assets.query.search.request import Mode
+from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.sub_queries import Planner
@@ -87,25 +97,16 @@ class SearchParameters:
 
 @dataclass(frozen=True)
 class Modes:
-    """Makes the search for one query.
+    """Makes the search for one query."""
 
-    Attributes:
-        embedder: The embedder of the passages.
-        planner: Makes sub-queries for `meta_knowledge`.
-        hyde: How `hyde` searches.
-        model: The language model, or None.
-        rewriter: Rewrites in `rewrite`; None for the trained model, the language model, or rules without either.
-        trained: A model trained to rewrite, or None.
-        ranking: How `weighted` ranks.
-    """
-
-    embedder: Embedder
-    planner: Planner
-    hyde: HydeOptions
-    model: LanguageModel | None = None
+    embedder: Embedder  # the embedder of the passages
+    planner: Planner  # makes sub-queries for `meta_knowledge`
+    hyde: HydeOptions  # how `hyde` searches
+    model: LanguageModel | None = None  # the language model, or None
+    # rewrites in `rewrite`; None for the trained model, the language model, or rules without either
     rewriter: Rewriter | None = None
-    trained: TrainedModel | None = None
-    ranking: Ranking = field(default_factory=Ranking)
+    trained: TrainedModel | None = None  # a model trained to rewrite, or None
+    ranking: Ranking = field(default_factory=Ranking)  # how `weighted` ranks
 
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""
@@ -155,3 +156,61 @@ class Modes:
         if name == META_KNOWLEDGE_MODE:
             return MetaKnowledgeSearch(self.planner)
         return GlobalSearch(parameters.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]
+
+
+@dataclass(frozen=True)
+class FusedSearch:
+    """The fusion of modes by rank for one query, as in `hybrid,graph_local`.
+
+    Scores of different modes mean different things; ranks can be added. What is ranked is what is asked for: where
+    results are pages or documents, each mode ranks these by itself, by its own scores.
+
+    Source: reciprocal rank fusion with k = 60 of G. Cormack, C. Clarke and S. Büttcher, SIGIR 2009.
+    """
+
+    parts: Mapping[str, Mode]  # the modes that are fused, by name
+    granularity: str  # what a result is
+
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages that any of the modes ranks among its best, by falling reciprocal rank; equal ones by id.
+
+        Where results are pages or documents, the first passage of each has the score of its page or document, and
+        others have 0.
+
+        In the trace, the steps of each mode stand before a step `part` that names it.
+        """
+        depth = max(CANDIDATES, request.depth)
+        part_request = replace(request, depth=depth, show_all=False)
+
+        def search(name: str, own: TraceRecorder) -> list[Candidate]:
+            began = time.perf_counter()
+            candidates = self.parts[name](part_request, indexes, own)[:depth]
+            own.add("part", began, len(candidates), scores=scored(candidates), texts=(name,))
+            return candidates
+
+        results = at_once([partial(search, name) for name in self.parts], trace)
+        began = time.perf_counter()
+        lists = [grouped(candidates, self.granularity) for candidates in results]
+        rankings = [
+            {target(candidate, self.granularity): candidate.score for candidate in candidates} for candidates in lists
+        ]
+        scores = reciprocal_rank(rankings)
+        fused_candidates: dict[str, Candidate] = {}
+        for candidate in (candidate for candidates in lists for candidate in candidates):
+            result = target(candidate, self.granularity)
+            first_candidate = fused_candidates.setdefault(result, replace(candidate, score=scores[result]))
+            if candidate.questions and not first_candidate.questions:
+                fused_candidates[result] = replace(first_candidate, questions=candidate.questions)
+        best = best_first(fused_candidates.values())
+        shown_keys = {candidate.key for candidate in best}
+        other_candidates = {
+            candidate.key: replace(candidate, score=0.0)
+            for candidates in results
+            for candidate in candidates
+            if candidate.key not in shown_keys
+        }
+        by_passage = [
+            {fused_candidates[result].key: score for result, score in ranking.items()} for ranking in rankings
+        ]
+        trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self.parts))
+        return [*best, *(other_candidates[key] for key in sorted(other_candidates))]

@@ -41,23 +41,14 @@ _BLANK = " "
 
 @dataclass(frozen=True, eq=False)
 class PassageGraph:
-    """Passages and entities; passages are the first nodes, entities follow.
+    """Passages and entities; passages are the first nodes, entities follow."""
 
-    Attributes:
-        chunk_ids: The passages.
-        entity_ids: The entities.
-        entity_names: Name of each entity.
-        names: For each folded name, merged ones included, the position of its entity.
-        passage_counts: For each entity, the passages that name it.
-        adjacency: Weights of the edges, symmetric, over all nodes.
-    """
-
-    chunk_ids: Sequence[str]
-    entity_ids: Sequence[str]
-    entity_names: Sequence[str]
-    names: dict[str, int]
-    passage_counts: NDArray[np.int64]
-    adjacency: "csr_array"
+    chunk_ids: Sequence[str]  # the passages
+    entity_ids: Sequence[str]  # the entities
+    entity_names: Sequence[str]  # name of each entity
+    names: dict[str, int]  # for each folded name, merged ones included, the position of its entity
+    passage_counts: NDArray[np.int64]  # for each entity, the passages that name it
+    adjacency: "csr_array"  # weights of the edges, symmetric, over all nodes
 
     @cached_property
     def chunk_positions(self) -> dict[str, int]:
@@ -187,9 +178,6 @@ def _positions(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> ND
 
 class PassageGraphs:
     """The graph of one published version.
-
-    Args:
-        stored: The stored tables.
 
     Attributes:
         get: Gives the graph, which is built when it is first asked for. May be asked by several threads.

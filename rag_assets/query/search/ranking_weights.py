@@ -36,33 +36,19 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Weights:
-    """Weight of each signal, 0 or more; those of 0 are not computed.
+    """Weight of each signal, 0 or more; those of 0 are not computed."""
 
-    Attributes:
-        words: BM25 of the passage.
-        meaning: Cosine of the passage.
-        page: The two above, of all passages of its page.
-        names: Words of the document's path.
-        summary: Cosine of the page's summary.
-        identifiers: BM25 of the identifiers in the query alone.
-        document: Words and meaning of all passages of its document.
-        agreement: The lesser of words and meaning.
-        coverage: Words of the query that the passage and its place hold, of the first passages.
-        graph: The walk over the entity graph, where there is one, times what it is worth for the query.
-        reranker: The configured reranker's score of the first passages.
-    """
-
-    words: float = 1.0
-    meaning: float = 0.5
-    page: float = 0.0
-    names: float = 0.0
-    summary: float = 0.0
-    identifiers: float = 0.0
-    document: float = 0.0
-    agreement: float = 0.0
-    coverage: float = 0.0
-    graph: float = 0.0
-    reranker: float = 0.0
+    words: float = 1.0  # BM25 of the passage
+    meaning: float = 0.5  # cosine of the passage
+    page: float = 0.0  # the two above, of all passages of its page
+    names: float = 0.0  # words of the document's path
+    summary: float = 0.0  # cosine of the page's summary
+    identifiers: float = 0.0  # BM25 of the identifiers in the query alone
+    document: float = 0.0  # words and meaning of all passages of its document
+    agreement: float = 0.0  # the lesser of words and meaning
+    coverage: float = 0.0  # words of the query that the passage and its place hold, of the first passages
+    graph: float = 0.0  # the walk over the entity graph, where there is one, times what it is worth for the query
+    reranker: float = 0.0  # the configured reranker's score of the first passages
 
     @property
     def weights(self) -> "Weights":
@@ -92,17 +78,11 @@ SIGNALS = tuple(weight.name for weight in fields(Weights))
 
 @dataclass(frozen=True)
 class BoostedWeights:
-    """Weights, and boosted trees whose values are added to what the weights give.
+    """Weights, and boosted trees whose values are added to what the weights give."""
 
-    Attributes:
-        weights: The linear part.
-        trees: The trees, as LightGBM writes them; their features are named as signals.
-        scale: What values of the trees are divided by.
-    """
-
-    weights: Weights
-    trees: str
-    scale: float
+    weights: Weights  # the linear part
+    trees: str  # the trees, as LightGBM writes them; their features are named as signals
+    scale: float  # what values of the trees are divided by
 
     @cached_property
     def _booster(self) -> "Booster":
@@ -170,15 +150,10 @@ SHIPPED: Mapping[str, Weights] = {
 
 @dataclass(frozen=True, eq=False)
 class QueryMap:
-    """A map of query vectors: `q + left @ (right @ q)`, of length 1.
+    """A map of query vectors: `q + left @ (right @ q)`, of length 1."""
 
-    Attributes:
-        left: float32 of shape `(dimension, rank)`.
-        right: float32 of shape `(rank, dimension)`.
-    """
-
-    left: NDArray[np.float32]
-    right: NDArray[np.float32]
+    left: NDArray[np.float32]  # float32 of shape `(dimension, rank)`
+    right: NDArray[np.float32]  # float32 of shape `(rank, dimension)`
 
     def mapped(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """A query vector as passages are searched by it; as it is where it has another length."""
@@ -191,15 +166,10 @@ class QueryMap:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How mode `weighted` ranks.
+    """How mode `weighted` ranks."""
 
-    Attributes:
-        weights: By granularity.
-        query_map: Of query vectors, or None.
-    """
-
-    weights: Mapping[str, Scorer] = field(default_factory=lambda: SHIPPED)
-    query_map: QueryMap | None = None
+    weights: Mapping[str, Scorer] = field(default_factory=lambda: SHIPPED)  # by granularity
+    query_map: QueryMap | None = None  # of query vectors, or None
 
 
 def weights_files(weights: Mapping[str, Scorer], reranker: str = "") -> dict[str, bytes]:

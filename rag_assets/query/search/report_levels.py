@@ -21,49 +21,32 @@ from rag_assets.query.stored import StoredTables, once
 
 @dataclass(frozen=True)
 class LevelChoice:
-    """Which reports are read.
+    """Which reports are read."""
 
-    Attributes:
-        level: Level of the reports, 0 for the coarsest; communities that are not split so far stand for themselves.
-        dynamic: Whether, from level 0 down to `level`, the report on a community gives way to those on its parts only
-            where one of these is nearer to the question.
-    """
-
-    level: int
+    level: int  # level of the reports, 0 for the coarsest; communities that are not split so far stand for themselves
+    # whether, from level 0 down to `level`, the report on a community gives way to those on its parts only where one of
+    # these is nearer to the question
     dynamic: bool
 
 
 @dataclass(frozen=True)
 class ReportedCommunity:
-    """A community with a report.
-
-    Attributes:
-        community_id: The community.
-        level: Level at which it is split off.
-        parent_id: Community of the level above that holds it, or None.
-    """
+    """A community with a report."""
 
     community_id: str
-    level: int
-    parent_id: str | None
+    level: int  # level at which it is split off
+    parent_id: str | None  # community of the level above that holds it, or None
 
 
 @dataclass(frozen=True)
 class ReportText(ReportedCommunity):
-    """A report on a community.
+    """A report on a community."""
 
-    Attributes:
-        text: The report.
-    """
-
-    text: str
+    text: str  # the report
 
 
 class ReportTree:
     """The communities with reports of one published version.
-
-    Args:
-        stored: The stored tables.
 
     Attributes:
         get: Gives the communities, by level and id, which are read when they are first asked for. May be asked by

@@ -18,26 +18,18 @@ from rag_assets.query.search.reranking import Reranking
 
 @dataclass(frozen=True)
 class RetrievalRequest:
-    """A query, ready to be searched.
+    """A query, ready to be searched."""
 
-    Attributes:
-        text: As asked.
-        vector: Its embedding, or None in modes that need none.
-        depth: Passages to find.
-        filters: What they must satisfy.
-        summaries: Which summaries choose the pages or files of two-step search.
-        show_all: Whether all passages found will be shown, so that what is shown of them is best read at once.
-        selections: Facet values, each as `facet=value`, of the questions that `questions` searches; all where empty.
-        reranking: The reranker with what it has read for the query, or None where none is configured.
-    """
-
-    text: str
-    vector: NDArray[np.float32] | None
-    depth: int
-    filters: Filters
-    summaries: SummaryFormat
+    text: str  # as asked
+    vector: NDArray[np.float32] | None  # its embedding, or None in modes that need none
+    depth: int  # passages to find
+    filters: Filters  # what they must satisfy
+    summaries: SummaryFormat  # which summaries choose the pages or files of two-step search
+    # whether all passages found will be shown, so that what is shown of them is best read at once
     show_all: bool = False
+    # facet values, each as `facet=value`, of the questions that `questions` searches; all where empty
     selections: tuple[tuple[str, ...], ...] = ()
+    # the reranker with what it has read for the query, or None where none is configured
     reranking: Reranking | None = None
 
     @property
@@ -50,25 +42,15 @@ class RetrievalRequest:
 
 @dataclass(frozen=True)
 class Indexes:
-    """The serving tables of one published version.
+    """The serving tables of one published version."""
 
-    Attributes:
-        chunks: Passages.
-        graphs: The graph of passages and entities.
-        report_tree: The communities with reports.
-        summaries: Summaries of files and pages, or None where there are none.
-        questions: Questions that documents answer, or None where there are none.
-        entities: Nodes of the entity graph, or None where there are none.
-        reports: Reports on communities, or None where there are none.
-    """
-
-    chunks: Index
-    graphs: PassageGraphs
-    report_tree: ReportTree
-    summaries: Index | None = None
-    questions: Index | None = None
-    entities: Index | None = None
-    reports: Index | None = None
+    chunks: Index  # passages
+    graphs: PassageGraphs  # the graph of passages and entities
+    report_tree: ReportTree  # the communities with reports
+    summaries: Index | None = None  # summaries of files and pages, or None where there are none
+    questions: Index | None = None  # questions that documents answer, or None where there are none
+    entities: Index | None = None  # nodes of the entity graph, or None where there are none
+    reports: Index | None = None  # reports on communities, or None where there are none
 
 
 Mode = Callable[[RetrievalRequest, Indexes, TraceRecorder], list[Candidate]]

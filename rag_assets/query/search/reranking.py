@@ -13,17 +13,10 @@ from rag_assets.query.search.index import Candidate, Index, best_first
 
 @dataclass
 class Reranking:
-    """Orders the passages of one query; a passage is scored once, however often it is found.
+    """Orders the passages of one query; a passage is scored once, however often it is found."""
 
-    Attributes:
-        reranker: The model.
-        count: Passages that it reads, at most.
-        query: The query.
-        passages: The passages.
-    """
-
-    reranker: Reranker
-    count: int
+    reranker: Reranker  # the model
+    count: int  # passages that it reads, at most
     query: str
     passages: Index
     _scores: dict[str, float] = field(default_factory=dict)

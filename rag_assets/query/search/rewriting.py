@@ -41,11 +41,7 @@ _ANSWER_TOKENS = 2 * int((_KEYWORDS_CHARS + _SENTENCES_CHARS) * 1.5)
 
 
 class ModelRewriter:
-    """Rewrites by a language model.
-
-    Args:
-        model: The model.
-    """
+    """Rewrites by a language model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -63,19 +59,12 @@ class ModelRewriter:
 
 @dataclass
 class RewriteSearch:
-    """The search for one query; it is rewritten once, however deep it has to look.
+    """The search for one query; it is rewritten once, however deep it has to look."""
 
-    Attributes:
-        embedder: The embedder of the passages.
-        rewriter: Writes what is searched for.
-        history: The conversation before the query, the oldest turn first.
-        retriever: Finds passages.
-    """
-
-    embedder: Embedder
-    rewriter: Rewriter
-    history: tuple[Turn, ...]
-    retriever: Mode
+    embedder: Embedder  # the embedder of the passages
+    rewriter: Rewriter  # writes what is searched for
+    history: tuple[Turn, ...]  # the conversation before the query, the oldest turn first
+    retriever: Mode  # finds passages
     _rewritten: tuple[str, NDArray[np.float32]] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

@@ -326,11 +326,6 @@ def _without_replaced(query: str, earlier: str, question: str) -> str:
     is compounded with the same as another (適用対象者 and 適用期間, "access token" and "refresh token"): with 「その」
     the last word of all, else the last such one. A question with a pronoun of its own speaks of what was named, and
     replaces nothing.
-
-    Args:
-        query: The keywords.
-        earlier: The earlier question.
-        question: The later one.
     """
     text = unicodedata.normalize("NFKC", question[:_LONGEST])
     if _PRONOUN.search(text):

@@ -54,16 +54,11 @@ _QUERIES: JsonValue = {
 
 @dataclass(frozen=True)
 class SubQuery:
-    """Something to search for.
+    """Something to search for."""
 
-    Attributes:
-        text: What is searched for.
-        vector: Its embedding.
-        selections: Facet values, each as `facet=value`, of the selections to search in; all questions where empty.
-    """
-
-    text: str
-    vector: NDArray[np.float32]
+    text: str  # what is searched for
+    vector: NDArray[np.float32]  # its embedding
+    # facet values, each as `facet=value`, of the selections to search in; all questions where empty
     selections: tuple[tuple[str, ...], ...] = ()
 
 

@@ -142,18 +142,12 @@ def _values(candidates: Sequence[Candidate], signals: Mapping[str, _Scores]) -> 
 
 @dataclass(frozen=True, eq=False)
 class RankingSignals:
-    """What weights are learned from: all signals of one query.
+    """What weights are learned from: all signals of one query."""
 
-    Attributes:
-        vector: Of the query, as embedded.
-        candidates: Passages, by id.
-        values: float64 of shape `(passages, signals)`, in the order of `SIGNALS`.
-        read: The reranker's own scores, float64 of shape `(passages,)`, nan where it reads none; empty without one.
-    """
-
-    vector: NDArray[np.float32]
-    candidates: tuple[Candidate, ...]
-    values: NDArray[np.float64]
+    vector: NDArray[np.float32]  # of the query, as embedded
+    candidates: tuple[Candidate, ...]  # passages, by id
+    values: NDArray[np.float64]  # float64 of shape `(passages, signals)`, in the order of `SIGNALS`
+    # the reranker's own scores, float64 of shape `(passages,)`, nan where it reads none; empty without one
     read: NDArray[np.float64]
 
 

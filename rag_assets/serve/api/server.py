@@ -36,19 +36,12 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSING
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """What connections may take.
+    """What connections may take."""
 
-    Attributes:
-        connections: Connections that are open at once.
-        header_bytes: Size of the request line and headers together.
-        header_seconds: Time in which they arrive.
-        stall_seconds: Time for which a client may read nothing of a response.
-    """
-
-    connections: int
-    header_bytes: int
-    header_seconds: float
-    stall_seconds: float = 30.0
+    connections: int  # connections that are open at once
+    header_bytes: int  # size of the request line and headers together
+    header_seconds: float  # time in which they arrive
+    stall_seconds: float = 30.0  # time for which a client may read nothing of a response
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[asyncio.Protocol]:

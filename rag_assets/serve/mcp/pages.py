@@ -152,17 +152,11 @@ def _pieces(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class PageAddress:
-    """A page, or a part of one.
-
-    Attributes:
-        document_id: The document.
-        page_number: Position in it, from 1.
-        part: The part of its text, from 1.
-    """
+    """A page, or a part of one."""
 
     document_id: str
-    page_number: int = 1
-    part: int = 1
+    page_number: int = 1  # position in it, from 1
+    part: int = 1  # the part of its text, from 1
 
     def __str__(self) -> str:
         address = f"{_PAGES}{quote(self.document_id, safe='')}?page={self.page_number}"

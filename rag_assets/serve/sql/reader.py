@@ -21,19 +21,12 @@ _GRACE_SECONDS = 1.0  # for a query to end by itself once it is interrupted
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """What one query may take.
+    """What one query may take."""
 
-    Attributes:
-        seconds: Time.
-        rows: Rows that are given, at most.
-        memory_bytes: Memory.
-        result_bytes: Size of the result as JSON.
-    """
-
-    seconds: float
-    rows: int
+    seconds: float  # time
+    rows: int  # rows that are given, at most
     memory_bytes: int
-    result_bytes: int
+    result_bytes: int  # size of the result as JSON
 
 
 @dataclass(frozen=True)

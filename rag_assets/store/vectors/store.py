@@ -57,18 +57,13 @@ _STATES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What bringing shards in step did.
-
-    Attributes:
-        embedded: Texts that the embedder was asked for; the other vectors were at hand.
-        version: Version of the table afterwards.
-    """
+    """What bringing shards in step did."""
 
     upserted: int
     deleted: int
     unchanged: int
-    embedded: int
-    version: int
+    embedded: int  # texts that the embedder was asked for; the other vectors were at hand
+    version: int  # version of the table afterwards
 
 
 def sql_in(column: str, values: Iterable[str]) -> str:

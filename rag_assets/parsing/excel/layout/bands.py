@@ -18,32 +18,21 @@ _HALF, _MOST = 0.5, 0.6
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A visible cell: a room between drawn lines, a merged range, or a plain cell.
-
-    Attributes:
-        text: Its text; empty where it holds none.
-        fill: Colour behind it, or None.
-    """
+    """A visible cell: a room between drawn lines, a merged range, or a plain cell."""
 
     area: Area
-    text: str
-    fill: str | None = None
+    text: str  # its text; empty where it holds none
+    fill: str | None = None  # colour behind it, or None
     bold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A row of a table before its columns are known.
+    """A row of a table before its columns are known."""
 
-    Attributes:
-        top: First sheet row.
-        bottom: Last sheet row.
-        boxes: Boxes in the row, left to right, those that began above included.
-    """
-
-    top: int
-    bottom: int
-    boxes: tuple[Box, ...]
+    top: int  # first sheet row
+    bottom: int  # last sheet row
+    boxes: tuple[Box, ...]  # boxes in the row, left to right, those that began above included
 
     @property
     def starting(self) -> tuple[Box, ...]:

@@ -18,15 +18,11 @@ _LOOKED_AT_ROWS = 50
 
 @dataclass(slots=True)
 class _Table:
-    """A table with names of columns, and the rows found below it so far.
-
-    Attributes:
-        lefts: Sheet columns of its columns.
-    """
+    """A table with names of columns, and the rows found below it so far."""
 
     block: Block
     area: Area
-    lefts: list[int]
+    lefts: list[int]  # sheet columns of its columns
     rows: list[Row]
     lines: list[str]
 

@@ -36,17 +36,11 @@ _TOTAL = re.compile("総?[計数]|合計|総合計|全体|全国|(?:grand )?tota
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A table of figures.
+    """A table of figures."""
 
-    Attributes:
-        area: Where it stands, with all names of rows and columns.
-        names: The last row that names columns.
-        left: The first column of figures.
-    """
-
-    area: Area
-    names: int
-    left: int
+    area: Area  # where it stands, with all names of rows and columns
+    names: int  # the last row that names columns
+    left: int  # the first column of figures
 
     def block(self, boxes: Sequence[Box]) -> Block | None:
         """The table, made of the boxes of its cells.

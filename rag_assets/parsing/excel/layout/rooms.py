@@ -35,17 +35,11 @@ Run = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Cells connected without a line between them.
+    """Cells connected without a line between them."""
 
-    Attributes:
-        area: The smallest rectangle around them.
-        cells: How many they are.
-        texts: Positions of its texts in reading order.
-    """
-
-    area: Area
-    cells: int
-    texts: tuple[tuple[int, int], ...]
+    area: Area  # the smallest rectangle around them
+    cells: int  # how many they are
+    texts: tuple[tuple[int, int], ...]  # positions of its texts in reading order
 
     @property
     def rectangular(self) -> bool:
@@ -55,17 +49,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """All rooms of a sheet.
+    """All rooms of a sheet."""
 
-    Attributes:
-        rooms: Enclosed rooms by number.
-        runs: Runs by row, left to right; runs outside carry numbers that are no rooms.
-        tables: Numbers of the rooms of each table: rooms that share lines, in reading order.
-    """
-
-    rooms: dict[int, Room]
-    runs: dict[int, list[Run]]
-    tables: tuple[tuple[int, ...], ...]
+    rooms: dict[int, Room]  # enclosed rooms by number
+    runs: dict[int, list[Run]]  # runs by row, left to right; runs outside carry numbers that are no rooms
+    tables: tuple[tuple[int, ...], ...]  # numbers of the rooms of each table: rooms that share lines, in reading order
 
     def room_at(self, row: int, column: int) -> int | None:
         """Number of the enclosed room that holds a cell, or None."""

@@ -228,9 +228,6 @@ def _attach_captions(blocks: Sequence[Block]) -> list[Block]:
     A short line above a table becomes its heading, with the notes that stand beside or below it. A note on units
     without such a line, or below a numbered heading, which stands above more than the table, becomes a caption and the
     innermost section of its table. Of tables side by side each follows its own title.
-
-    Args:
-        blocks: Blocks in reading order, without sections.
     """
     owners = _owners(blocks)
     before: dict[int, Block] = {}

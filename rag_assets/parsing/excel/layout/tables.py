@@ -600,11 +600,7 @@ def _is_coloured_form(bands: Sequence[Band]) -> bool:
 
 
 def _is_plain_form(bands: Sequence[Band]) -> bool:
-    """Whether rows without differences in colour are pairs of names and values.
-
-    Args:
-        bands: Rows that hold a text.
-    """
+    """Whether rows without differences in colour are pairs of names and values."""
     if not 2 <= len(bands) <= _MAXIMUM_ROWS:
         return False
     columns = _pair_columns(bands)

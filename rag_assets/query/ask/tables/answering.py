@@ -20,10 +20,11 @@ from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.quoted.page_sections import OF_TABLE, sheets_named
 from rag_assets.query.ask.tables.column_values import asks_for_kinds, things_of_list, values_of_column
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 from rag_assets.query.ask.tables.row_sentences import told_rows
 from rag_assets.query.ask.tables.rows_sharing import asks_for_none, denies, rows_sharing
 from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_named
-from rag_assets.query.ask.tables.table_rows import MOST_ROWS, RowsAsked, Selection, TableOfPage
+from rag_assets.query.ask.tables.table_rows import MOST_ROWS, RowsAsked
 from rag_assets.query.results import Hit
 from rag_assets.query.search.composite import parts_of
 from rag_assets.text.folding import fold_name

@@ -13,8 +13,9 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from rag_assets.query.ask.quoted.wanted import is_named
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage, listed_values
 from rag_assets.query.ask.tables.rows_sharing import CONDITIONED
-from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, listed_values, number_said
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, number_said
 from rag_assets.text.folding import fold_name
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 

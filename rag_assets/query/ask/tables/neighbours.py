@@ -16,7 +16,8 @@ from itertools import pairwise
 
 from rag_assets.contracts.ports import Turn
 from rag_assets.query.ask.quoted.wanted import is_named
-from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, called_names
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, called_names
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, KATAKANA_AND_MARKS

@@ -19,17 +19,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from rag_assets.query.ask.quoted.wanted import QUOTED, codes_named, is_named
-from rag_assets.query.ask.tables.table_rows import (
-    QUESTION_CHARS,
-    VERB,
-    Selection,
-    TableOfPage,
-    are_joined,
-    holds_word,
-    listed_values,
-    measure,
-    number_said,
-)
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage, holds_word, listed_values, measure
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, VERB, are_joined, number_said
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.several_asked import asks_for_several
 from rag_assets.text.folding import TermKind, fold_name, kind_of, query_terms

@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from rag_assets.query.ask.tables.table_rows import COUNT_ASKED, IN_BRACKETS, OWN_COUNT, PEOPLE_ASKED
+from rag_assets.query.ask.tables.page_tables import IN_BRACKETS
+from rag_assets.query.ask.tables.table_rows import COUNT_ASKED, OWN_COUNT, PEOPLE_ASKED
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import is_total

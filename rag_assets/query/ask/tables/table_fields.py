@@ -17,8 +17,9 @@ from typing import Any
 
 from rag_assets.query.ask.quoted.page_sections import OF_TABLE, SHEET_NUMBER, is_called_table, without_table_words
 from rag_assets.query.ask.quoted.wanted import is_named
+from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 from rag_assets.query.ask.tables.rows_sharing import CONDITIONED, NO_MARK, rows_sharing
-from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, Selection, TableOfPage, number_said
+from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, number_said
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS

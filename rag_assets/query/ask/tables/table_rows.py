@@ -16,25 +16,29 @@ rows that share something with one that answers (`rag_assets.query.ask.tables.ro
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
 
-from rag_assets.contracts.content import Row
-from rag_assets.parsing.chunking import column_names
 from rag_assets.query.ask.quoted.wanted import NOTHING, is_named
+from rag_assets.query.ask.tables.page_tables import (
+    DAY,
+    IDENTIFIER,
+    KEY_SHARE,
+    RUNNING_NUMBER,
+    Selection,
+    TableOfPage,
+    day_of,
+    holds_word,
+    measure,
+)
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
-from rag_assets.text.plain import is_total, one_line
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
 MOST_ROWS = 5_000  # of a table that is looked at while a question is answered
 _LEAST_ROWS = 3  # of a table that rows are selected from
-_KEY = 0.9  # share of the cells of a column that differ, from which it tells rows apart
-_LEAST_ACROSS = 3  # cells of a row in which one text stands
 QUESTION_CHARS = 500  # at most, of a question that is read word by word
 _LEAST_NAME = 3  # characters of a column's name or a cell in which no condition is looked for
 _NO_VALUE = "-"  # of empty cells
@@ -94,29 +98,16 @@ _OF_AGE = re.compile("年|齢|歳|月|日|時|度")  # in the name of a column o
 _BY_MONEY = frozenset({"高", "安", "cheapest"})  # said of things without the name of a column
 _UNIT = re.compile(r"単位|\bunit\b")  # in the name of a column that says what others are measured in
 _CURRENCY = re.compile(r"通貨|\bcurrency\b")
-_RUNNING_NUMBER = re.compile(r"no|№|#|番号|項番|連番|通番|通し番号")
 _OF_CHANGES = re.compile(r"^版|改[版訂]|変更(?:内容|日|点|履歴)|^(?:version|revision)\b")  # in the name of a column
-_IDENTIFIER = re.compile(r"(?:番号|コード|id|no)$")
 _BEFORE_NAME = re.compile(
     r"(?:[第(（]?[\da-z]{0,3}\d[\d.]*[章節)）.]?|[■◆●○・※])[\s.:_]*"
 )  # of a section, as its number
 _LIST_NAME = re.compile(r"(?:一覧表?|台帳|明細書?|リスト|定義書?|表|管理表|マトリクス| list)$")
-_EXAMPLE = re.compile(r"\W*(?:記入|入力)?例\W*\d*|\W*examples?\W*\d*", re.IGNORECASE)
-_SUM_ROW = re.compile(  # beside those of `is_total`
-    r"\W*(?:\S{1,8}?(?:合計|総計|小計)(?:金?額)?|\S{1,8}[部課係店社場年月]計)\W*(?:\(.{1,12}\))?"
-)
-_TAX_ROW = re.compile(r"\W*(?:内|うち)?消費税額?\W*(?:\(.{1,12}\))?|\W*(?:出精|特別)?お?値引き?額?\W*")
-IN_BRACKETS = re.compile(r"\s*[(（\[［][^()（）\[\]［］]*[)）\]］]$")
-_FIGURE = re.compile(
-    r"(?P<sign>[¥￥$€]?)\s?(?P<number>[-−△▲]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\s?(?P<unit>[^\W\d]{0,6}(?:/[^\W\d]{1,4})?|%)"
-)
-_DAY = re.compile(r"(?:19|20)\d\d(?:[-/.]|年)\d{1,2}(?:(?:[-/.]|月)\d{1,2}日?)?")
 _BETWEEN = ("", "が", "は", "の", "に", " ")  # the name of a column and its value
 _JOINING = re.compile(r"\s*(?:と|や|か|、|,|・|/|または|及び|および|and|or)+\s*")
 _JOINED = re.compile(r"[かとやも/・、]|または|\bor\b|\band\b")
 VERB = "し|す[るれ]|さ[れせ]|でき"  # behind its stem
 _RUN = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[{HIRAGANA}]+|[^\W_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+")
-_LISTED_IN_CELL = re.compile(r"[\s、，,;；/／・]+")
 _PARTICLES = re.compile(
     "(?:いくら|いくつ|なに|なん|いつ|だれ|どこ|の|が|は|を|で|に|と|へ|も|や|お|ご|さん|です|ですか|ますか|でしょうか|なっている|なっています"
     "|なって|となっている|えて|げて|せて|べて|ください|もの|こと|って|という|ほしい|たい|う|か)+"
@@ -140,166 +131,16 @@ _Named = Mapping[int, tuple[str, ...]]
 """The values that a question names, by their column; an empty one where it asks for empty cells."""
 
 
-@dataclass(frozen=True)
-class TableOfPage:
-    """A table as it was read.
-
-    Attributes:
-        columns: Names of its columns, the lowest of each.
-        keys: These folded, without a unit or note in brackets where they differ without.
-        rows: Its rows below the names, without these again, totals, examples, notes across all cells and lone figures;
-            a merged value stands in each of its cells.
-        totals: Rows of totals, taxes and discounts, and of a lone figure, which may be one.
-        names: What it, its page and its document are called.
-        beginning: How its document begins, which may say what it is of.
-        section: The headings above it.
-        is_doubtful: Whether it cannot be told of a row whether it is a total, or one of a thing that is called so.
-    """
-
-    columns: tuple[str, ...]
-    keys: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    totals: tuple[tuple[str, ...], ...]
-    names: tuple[str, ...]
-    beginning: str = ""
-    section: tuple[str, ...] = ()
-    is_doubtful: bool = False
-
-    @classmethod
-    def of(
-        cls, block: Mapping[str, Any], names: Sequence[str], beginning: str = "", *, named: bool = True
-    ) -> "TableOfPage | None":
-        """The table that a row of `blocks` holds, with names of its place; None of one without names of columns, unless
-        it may be without.
-        """
-        count = block["header_row_count"] or 0
-        rows = [tuple(one_line(cell or "") for cell in row["cells"]) for row in block["rows"] or ()]
-        if count >= len(rows) or (named and not count):
-            return None
-        paths = column_names([Row(cells) for cells in rows[:count]]) if count else [""] * max(map(len, rows))
-        rows = [(*cells, *[""] * (len(paths) - len(cells))) for cells in rows]
-        columns = tuple(path.rpartition(" > ")[2] for path in paths)
-        short = [fold_name(IN_BRACKETS.sub("", column)) for column in columns]
-        keys = tuple(
-            key if key and short.count(key) == 1 else fold_name(column)
-            for key, column in zip(short, columns, strict=True)
-        )
-        body = [row for row in rows[count:] if any(row) and not _EXAMPLE.fullmatch(next(filter(None, row)))]
-        body = [row for row in body if row not in rows[:count] and not _is_note(row)]
-        kinds = {row: _sums(row) for row in set(body)}
-        totals = [row for row in body if kinds[row] is not False or _is_lone_figure(row)]
-        body = [row for row in body if row not in totals]
-        section = tuple(block["section"] or ())
-        is_doubtful = None in kinds.values()
-        return cls(columns, keys, tuple(body), tuple(totals), (*section, *names), beginning, section, is_doubtful)
-
-    def goes_on(self, place: int) -> bool:
-        """Whether rows have neither a value of a column nor of the first one, as those that go on with one above."""
-        first = next((at for at, key in enumerate(self.keys) if not _RUNNING_NUMBER.fullmatch(key)), 0)
-        return any(not row[place] and not row[first] for row in self.rows)
-
-    def is_told_apart_by(self, place: int) -> bool:
-        """Whether the cells of a column tell rows apart."""
-        return len({row[place] for row in self.rows if row[place]}) >= _KEY * len(self.rows)
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        """What it, its page and its file are called."""
-        of_place = self.names[len(self.section) :]
-        return tuple(filter(None, (*self.section[-1:], *of_place[-2:])))
-
-    @property
-    def name_place(self) -> int | None:
-        """The column of what its rows are called: the first with words that tells them apart, no number or code."""
-        of_words = [
-            place
-            for place in range(len(self.keys))
-            if self.is_told_apart_by(place) and any(re.search(r"[^\W\d_]{2}", row[place]) for row in self.rows)
-        ]
-        names = [
-            place
-            for place in of_words
-            if not (_RUNNING_NUMBER.fullmatch(self.keys[place]) or _IDENTIFIER.search(self.keys[place]))
-        ]
-        return next(iter(names or of_words), None)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Rows that a question asks for.
-
-    Attributes:
-        rows: Each as pairs of the name of a column and what stands there; of several, what tells them apart.
-        cells: The cells of each, as they are.
-        names: What each is called, as pairs, where that is known: said where the rows are too long to say all of them.
-        said: How many they are, or the sum of a column, with what the question names, where that is asked for.
-        entries: The cells of each without running numbers, by which it is the same row in another table.
-        proof: A figure that must stand on the page for the sum to be sure; empty where it is anyway.
-    """
-
-    rows: tuple[tuple[tuple[str, str], ...], ...]
-    cells: tuple[tuple[str, ...], ...]
-    said: str = ""
-    names: tuple[tuple[tuple[str, str], ...], ...] = ()
-    entries: tuple[tuple[str, ...], ...] = ()
-    proof: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        table: TableOfPage,
-        rows: Sequence[tuple[str, ...]],
-        places: Sequence[int],
-        said: str = "",
-        needed_places: Collection[int] = (),
-    ) -> "Selection":
-        """Rows of a table with some of its columns, and of these the one of names and those that are needed."""
-        name_places = [place for place in places if place == table.name_place or place in needed_places]
-        named = name_places if table.name_place in name_places else []
-        pairs, names = (
-            tuple(
-                tuple(dict.fromkeys((table.columns[place], row[place]) for place in chosen if row[place]))
-                for row in rows
-            )
-            for chosen in (places, named)
-        )
-        return cls(pairs, tuple(rows), said, names if all(names) and len(set(names)) == len(rows) else ())
-
-    def covers(self, other: "Selection") -> bool:
-        """Whether all rows of another selection are among these."""
-        return Counter(self.entries) >= Counter(other.entries)
-
-    def may_go_on_in(self, rows: Sequence[Sequence[str]], *, same_page: bool) -> bool:
-        """Whether a table without names of columns may hold more of the same: it has as many, and stands on the page or
-        shares a word with these in a column; one of no rows is a table too long to look at.
-        """
-        width = len(self.cells[0])
-        words = {(place, cell) for row in self.cells for place, cell in enumerate(row) if re.search(r"[^\W\d]", cell)}
-        cells = {(place, cell) for row in rows for place, cell in enumerate(row)}
-        alike = width >= _LEAST_ACROSS and any(len(row) == width and len({*row} - {""}) > 1 for row in rows)
-        return not rows or (alike and (same_page or not words.isdisjoint(cells)))
-
-    def is_proved_by(self, texts: Iterable[str]) -> bool:
-        """Whether the figure that must stand on the page does."""
-        figures = {figure.replace(",", "") for text in texts for figure in re.findall(r"(?<![\d.,])\d[\d,.]+\d", text)}
-        return not self.proof or self.proof in figures
-
-
 _UNSURE = Selection((), ())  # of a table that the question is about, where it cannot be told what it asks for
 
 
 @dataclass(frozen=True)
 class RowsAsked:
-    """What a question asks of the rows of a table.
+    """What a question asks of the rows of a table."""
 
-    Attributes:
-        text: The question, folded.
-        of_people: Whether it asks how many people, which it says as of things here.
-        of_kinds: Whether it asks how many kinds, companies or places, which it says so, too: each counts once.
-    """
-
-    text: str
-    of_people: bool = False
+    text: str  # the question, folded
+    of_people: bool = False  # whether it asks how many people, which it says as of things here
+    # whether it asks how many kinds, companies or places, which it says so, too: each counts once
     of_kinds: bool = False
 
     @classmethod
@@ -425,7 +266,7 @@ class RowsAsked:
         """
         rest = self._without(table.columns, _EXTREME_ASKED.sub("\n", COUNT_ASKED.sub("\n", self.text)))
         names = [*map(fold_name, table.names)]
-        days = set(map(_day, _DAY.findall(self.text)))
+        days = set(map(day_of, DAY.findall(self.text)))
         behind: dict[str, set[int]] = {}
         words: dict[str, set[int]] = {}
         for place, name in enumerate(table.keys):
@@ -437,7 +278,7 @@ class RowsAsked:
                 is_word = len(word) > 1 and is_there and is_named(rest, word) and not _is_verb(rest, word)
                 is_word = is_word and word not in _COMMON
                 is_word = is_word and not (word in names and all(row[place] == value for row in table.rows))
-                if is_word or (days and _DAY.fullmatch(value) and _day(value) in days):
+                if is_word or (days and DAY.fullmatch(value) and day_of(value) in days):
                     words.setdefault(value, set()).add(place)
         places_of = words | behind
         named_values: dict[int, list[str]] = {}
@@ -448,7 +289,7 @@ class RowsAsked:
             place = min(places)
             word = fold_name(value)
             other_cells = {row[place] for row in table.rows if value in row[place]} - {value}
-            dates = [date for date in _DAY.findall(self.text) if _DAY.fullmatch(value) and _day(date) == _day(value)]
+            dates = [date for date in DAY.findall(self.text) if DAY.fullmatch(value) and day_of(date) == day_of(value)]
             named_values.setdefault(place, []).append(value)
             is_sure = is_sure and not (
                 len({tuple(row[place] for row in table.rows) for place in places}) > 1
@@ -478,7 +319,7 @@ class RowsAsked:
         repeating_keys = {
             name
             for place, name in enumerate(table.keys)
-            if len({row[place] for row in table.rows}) < _KEY * len(table.rows)
+            if len({row[place] for row in table.rows}) < KEY_SHARE * len(table.rows)
         }
         names, repeating_names = (
             "|".join(sorted((re.escape(name) for name in names if name), key=len, reverse=True)) or "$."
@@ -496,8 +337,8 @@ class RowsAsked:
     def _is_accounted_for(self, table: TableOfPage, named_values: _Named, beginning: str = "") -> bool:
         """Whether every word of the question is a value, a name, part of a form of asking, or a particle."""
         values = [value for choices in named_values.values() for value in choices]
-        days = {_day(value) for value in values if _DAY.fullmatch(value)}
-        text = _DAY.sub(lambda match: "\n" if _day(match[0]) in days else match[0], self.text)
+        days = {day_of(value) for value in values if DAY.fullmatch(value)}
+        text = DAY.sub(lambda match: "\n" if day_of(match[0]) in days else match[0], self.text)
         text = self._without([*values, *(key for key in table.keys if _SUM_ASKED.search(key))], text)
         for form in (COUNT_ASKED, _SUM_ASKED, _EXTREME_ASKED, _WHICH_ASKED, _LIST_ASKED):
             text = form.sub("\n", text)
@@ -577,7 +418,7 @@ class RowsAsked:
         of_words = [
             place
             for place, key in enumerate(table.keys)
-            if not (_RUNNING_NUMBER.fullmatch(key) or _IDENTIFIER.search(key))
+            if not (RUNNING_NUMBER.fullmatch(key) or IDENTIFIER.search(key))
             and any(re.search(r"[^\W\d_]{2}|[^\W\d_a-z]", fold_name(row[place])) for row in rows)
         ]
         named = [place for place in of_words if noun and noun in table.keys[place]]
@@ -682,8 +523,8 @@ class RowsAsked:
         alike = {key for key in table.keys if noun and key.startswith(noun)}
         alike |= {key for key in table.keys if noun and key.endswith(noun) and key == table.keys[name_place or 0]}
         telling = [place for place in range(len(table.keys)) if len({row[place] for row in table.rows}) > 1]
-        first = next((place for place in telling if not _RUNNING_NUMBER.fullmatch(table.keys[place])), 0)
-        if first not in named_values and _IDENTIFIER.search(table.keys[first]):
+        first = next((place for place in telling if not RUNNING_NUMBER.fullmatch(table.keys[place])), 0)
+        if first not in named_values and IDENTIFIER.search(table.keys[first]):
             things.add(table.keys[first])
 
         def differ(name: str) -> bool:
@@ -700,7 +541,7 @@ def _has_amounts(table: TableOfPage) -> bool:
     return any(
         _sum([row[place] for row in table.rows if row[place]])
         for place, key in enumerate(table.keys)
-        if not any(pattern.search(key) for pattern in (_RUNNING_NUMBER, _IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
+        if not any(pattern.search(key) for pattern in (RUNNING_NUMBER, IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
     )
 
 
@@ -746,17 +587,6 @@ def number_said(count: int, question: str, selected_by: str, unit: str = "件") 
     return f"{count}{unit if is_japanese(question) else ''} ({selected_by})"
 
 
-def listed_values(cell: str) -> set[str]:
-    """The values that a cell lists, folded; none of a cell that is one value."""
-    values = {fold_name(part) for part in _LISTED_IN_CELL.split(cell)} - {""}
-    return values if len(values) > 1 else set()
-
-
-def holds_word(cell: str, word: str) -> bool:
-    """Whether a cell has a folded word of its own, of one character, too, or as one of several values."""
-    return word in listed_values(cell) or re.search(rf"(?<!\w){re.escape(word)}(?!\w)", fold_name(cell)) is not None
-
-
 def _is_verb(text: str, word: str) -> bool:
     """Whether a word is the stem of a verb where it stands in a text, as in `更新した`."""
     return re.match(VERB, text[text.find(word) + len(word) :]) is not None
@@ -770,24 +600,6 @@ def _texts_between(text: str, words: Iterable[str]) -> list[str]:
 def are_joined(text: str, words: Iterable[str]) -> bool:
     """Whether words are named together, as in `未入金と保留`."""
     return all(map(_JOINING.fullmatch, _texts_between(text, words)))
-
-
-def measure(cell: str) -> tuple[Decimal, str] | None:
-    """A figure and its unit, or a date as one; None of any other text."""
-    text = unicodedata.normalize("NFKC", cell).strip()
-    if _DAY.fullmatch(text):
-        year, month, day = (*_day(text), 0, 0)[:3]
-        return Decimal(year * 10_000 + month * 100 + day), "date"
-    figure = _FIGURE.fullmatch(text)
-    if figure is None:
-        return None
-    number = re.sub("[−△▲]", "-", figure["number"]).replace(",", "")
-    return Decimal(number), f"{figure['sign']}{figure['unit']}"
-
-
-def _day(text: str) -> tuple[int, ...]:
-    """Year, month and day of a date."""
-    return tuple(map(int, re.findall(r"\d+", text)))
 
 
 def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
@@ -837,34 +649,6 @@ def _best(
     return [row for row, value in zip(filled_rows, values, strict=True) if value == best]
 
 
-def _is_lone_figure(row: Sequence[str]) -> bool:
-    """Whether a row holds nothing but a figure: a running number of an empty line, or a total without a name."""
-    filled_cells = set(filter(None, row))
-    return len(filled_cells) == 1 and "" in row and measure(*filled_cells) is not None
-
-
-def _is_note(row: Sequence[str]) -> bool:
-    """Whether one text stands in all cells of a row, as a note or the name of a part that is merged across it."""
-    return len(row) >= _LEAST_ACROSS and len(set(row)) == 1 and measure(row[0]) is None
-
-
-def _sums(row: Sequence[str]) -> bool | None:
-    """Whether a row is a total, a tax or a discount of others, as `お見積合計`; None where it may be one, or of a thing
-    called so, as of a field, of which its other cells say more.
-    """
-    plain = ["".join(unicodedata.normalize("NFKC", cell).split()) for cell in row]
-    place = next((at for at, cell in enumerate(plain) if is_total(cell) or _SUM_ROW.fullmatch(cell)), None)
-    tax = next((at for at, cell in enumerate(plain) if _TAX_ROW.fullmatch(cell)), None)
-    is_keyed = place is None and tax is not None and any(plain[:tax])
-    place = tax if place is None else place
-    if place is None:
-        return False
-    behind = [cell for cell in row[place:] if not (NOTHING.fullmatch(cell) or cell == row[place] or measure(cell))]
-    if not behind:
-        return (None if "" in row else False) if is_keyed else True
-    return None if "" in row and any(map(measure, row)) else False
-
-
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
     """The columns whose empty cells a question asks for, by their name or its beginning, and the rest of its text."""
     names = "|".join(sorted(map(re.escape, filter(None, table.keys)), key=len, reverse=True)) or "$."
@@ -888,7 +672,7 @@ def _selection(
         for place in range(len(table.columns))
         if len(rows) == 1 or place == measured_place or len({row[place] for row in rows}) > 1
     ]
-    entry_places = [place for place, key in enumerate(table.keys) if not _RUNNING_NUMBER.fullmatch(key)]
+    entry_places = [place for place, key in enumerate(table.keys) if not RUNNING_NUMBER.fullmatch(key)]
     entries = tuple(tuple(row[place] for place in entry_places) for row in rows)
     needed_places = {measured_place} if measured_place is not None else set()
     return replace(Selection.of(table, rows, telling_places, text, needed_places), entries=entries)
