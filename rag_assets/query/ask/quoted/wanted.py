@@ -87,8 +87,12 @@ _CODE_NAMED = re.compile(
     r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
+_PAID = "(?:dues|fees?|prices?|costs?|rent|salary|wages?|deposits?|premiums?|fines?|tuition|fares?)"
 _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
+    rf"|\bhow much\b[^?.]{{0,60}}\b(?:{_PAID}|pay|charged?)\b"
+    rf"|\bwhat (?:is|are|was|were) (?:the )?(?:[\w'-]+ ){{0,3}}{_PAID}\b",
+    re.IGNORECASE,
 )
 _MONEY = re.compile(
     r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,]|\s?[人件名個台枚回])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
