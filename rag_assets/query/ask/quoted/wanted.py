@@ -95,12 +95,13 @@ _MONEY_ASKED = re.compile(
     re.IGNORECASE,
 )
 _MONEY = re.compile(
-    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d.,]|\s?[人件名個台枚回])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
+    r"円(?![滑形周満熟卓グ])|[$¥€￥£]|ドル|ユーロ|[\d十百千万億]\s?元|(?<![\d.,])\d{1,3}(?:,\d{3})+(?:\.\d\d?)?(?![\d.,]|\s?[人件名個台枚回])|無料|[%％]|[\d〇一二三四五六七八九]\s?割"
     r"|\b(?:usd|yen|dollars?|euros?|million|billion)\b",
     re.IGNORECASE,
 )
 _PRICED = re.compile(
-    r"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue", re.IGNORECASE
+    rf"[料代金額費価賃益税当]$|単価|負担|円|[¥￥$€£]|ドル|ユーロ|price|cost|fee|amount|revenue|\b{_PAID}\b",
+    re.IGNORECASE,
 )
 _EACH_ASKED = re.compile(  # of what each has its share; times have many names
     rf"[1一](?!年|月|[かヶ]月|日|週|時間|分|秒|回)(?P<ja>[{IDEOGRAPHS}{KATAKANA_LETTERS}]{{1,6}}?)(?:[当あ]たり|につき)"
