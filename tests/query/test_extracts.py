@@ -736,7 +736,7 @@ def test_what_is_to_be_explained_is_explained(question: str, text: str) -> None:
         ("How much are the monthly dues?", "1. The first month's dues shall be the full amount of the specified dues."),
         (
             "What are the annual dues of a junior?",
-            "Junior members (under 18 years) shall pay annual dues as established.",
+            "Juniors (under 18 years) pay annual dues as established.",
         ),
         ("振込できる金額の上限はいくらですか", "振込できる金額の上限は振込元口座番号（1）により異なる。"),
         ("API呼び出し回数の上限を教えてください", "API呼び出し回数の上限を超えた場合はエラーとする。"),
