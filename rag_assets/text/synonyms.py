@@ -1,6 +1,7 @@
 """Words of the same meaning, by the groups of synonyms that the Sudachi dictionary gives for Japanese nouns.
 
-The groups are known, not their members: a word is told to mean the same as another one where both are read.
+The groups are known, not their members: a word is told to mean the same as another one where both are read. They hold
+related words, too (利益, 収益), so that whoever uses one for the other says so.
 
 Source: the synonym dictionary of K. Takaoka and others, Sudachi: a Japanese tokenizer for business, LREC 2018, as it
 stands in sudachidict-core.
@@ -8,7 +9,7 @@ stands in sudachidict-core.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from sudachipy import Dictionary, Morpheme, SplitMode
@@ -16,53 +17,75 @@ from sudachipy import Dictionary, Morpheme, SplitMode
 from rag_assets.text.scripts import HAN, KANA
 
 _JAPANESE_WORD = re.compile(f"[{KANA}{HAN}]{{2,}}")
-_THINGS = ("普通名詞", "一般"), ("固有名詞", "一般")  # neither what is done (登録する) nor how something is (正常な)
-_MOST_GROUPS = 2  # of a word that means one thing
-_TEXT_CHARS = 4000
+_THING = "普通名詞", "一般"  # neither a name, nor what is done (登録する), nor how something is (正常な)
+_MOST_GROUPS = 2  # words of more have many meanings: 時間外手当 is in seven
+_TEXT_CHARS = 4000  # of a text that are read; the tokenizer takes up to 49,149 bytes at once
+_QUOTED = re.compile('「[^「」]*」|『[^『』]*』|["“”][^"“”]*["“”]')
 
 
-def in_words_of(question: str, texts: Sequence[str]) -> str:
-    """A question with each noun that none of some texts holds replaced by the first one in them that means the same.
+def words_found(question: str, texts: Sequence[str]) -> dict[str, str]:
+    """For nouns of a question that none of some texts holds the first word in these that means the same.
 
     Args:
-        question: The question.
+        question: The question; what it quotes stays as it is.
         texts: What was found for it, best first.
 
     Returns:
-        The question as it is where nothing is replaced.
+        The other words, by those of the question as they stand in it.
     """
-    plain, plain_texts = (unicodedata.normalize("NFKC", question), [unicodedata.normalize("NFKC", t) for t in texts])
+    plain_texts = [unicodedata.normalize("NFKC", text) for text in texts]
     missing = {
-        word.surface(): frozenset(word.synonym_group_ids())
-        for word in _nouns(plain[:_TEXT_CHARS])
-        if word.part_of_speech()[1:3] in _THINGS
-        and len(word.synonym_group_ids()) <= _MOST_GROUPS
+        word.surface(): groups
+        for word in _words(_QUOTED.sub(" ", question)[:_TEXT_CHARS])
+        if word.part_of_speech()[1:3] == _THING
+        and (groups := _groups(word))
         and not any(word.surface() in text for text in plain_texts)
     }
-    if not missing:
-        return question
     others: dict[str, str] = {}
-    for text in plain_texts:
-        for other in _nouns(text[:_TEXT_CHARS], parts=True):
+    for text in plain_texts if missing else ():
+        for other in _words(text[:_TEXT_CHARS], parts=True):
             for word, groups in missing.items():
-                if not groups.isdisjoint(other.synonym_group_ids()) and other.surface() not in plain:
+                if not groups.isdisjoint(_groups(other)) and other.surface() not in question:
                     others.setdefault(word, other.surface())
-        if len(others) == len(missing):
-            break
-    for word, other in others.items():
-        plain = plain.replace(word, other)
-    return plain if others else question
+    return others
 
 
-def _nouns(text: str, *, parts: bool = False) -> Iterator[Morpheme]:
-    """The Japanese nouns of a text that have synonyms; of compounds also their parts, if wanted."""
+def in_other_words(question: str, others: Mapping[str, str]) -> str:
+    """A question with words of it replaced by others, but for parts of longer words and what it quotes."""
+    pieces = _QUOTED.split(question)
+    quotes = [*_QUOTED.findall(question), ""]
+    said = ("".join(_replaced(piece, others)) + quote for piece, quote in zip(pieces, quotes, strict=True))
+    return "".join(said)
+
+
+def _replaced(text: str, others: Mapping[str, str]) -> Iterator[str]:
+    for line in text.splitlines(keepends=True):
+        for word in _dictionary().create(SplitMode.C).tokenize(line[:_TEXT_CHARS]):
+            yield others.get(word.surface(), word.surface())
+        yield line[_TEXT_CHARS:]
+
+
+def _words(text: str, *, parts: bool = False) -> Iterator[Morpheme]:
+    """The Japanese nouns of a text that have synonyms, but for those behind a prefix (非社員); of compounds also their
+    parts, if wanted.
+    """
     for line in text.splitlines():
+        is_prefixed = False
         for word in _dictionary().create(SplitMode.C).tokenize(line):
+            if is_prefixed or word.part_of_speech()[0] == "接頭辞":
+                is_prefixed = not is_prefixed
+                continue
             pieces = [*word.split(SplitMode.A)] if parts else []
             for noun in (word, *(pieces if len(pieces) > 1 else ())):
                 is_noun = noun.part_of_speech()[0] == "名詞" and _JAPANESE_WORD.fullmatch(noun.surface())
                 if is_noun and noun.synonym_group_ids():
                     yield noun
+
+
+def _groups(word: Morpheme) -> frozenset[int]:
+    """The groups of a word; none of one of many meanings."""
+    groups = word.synonym_group_ids()
+    return frozenset(groups if len(groups) <= _MOST_GROUPS else ())
 
 
 @cache

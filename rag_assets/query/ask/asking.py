@@ -37,7 +37,7 @@ from rag_assets.query.ask.found import Found
 from rag_assets.query.ask.markup import plain_sentences
 from rag_assets.query.ask.overviews.answering import documents_answer, files_answer, overview_answer
 from rag_assets.query.ask.quoted.answering import quotes_answer
-from rag_assets.query.ask.quoted.extracts import listed
+from rag_assets.query.ask.quoted.extracts import OPENING, listed
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, tells_column, tells_own_words
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.tables.answering import neighbour_answer, rows_answer
@@ -46,6 +46,8 @@ from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.ask.written.writing import Writer, Writing
 from rag_assets.query.prompting import REMEMBERED_TURNS
 from rag_assets.query.search.rewriting_rules import is_about_nothing, is_greeting, may_stand_alone, whole_question
+
+_OTHER_WORD = "「{word}」は見当たらないため「{other}」で探しました。"  # only Japanese words have others
 
 
 @dataclass(frozen=True)
@@ -111,19 +113,32 @@ class Asking:
             return AnswerParts()
         if whole := whole_question(found.question, history):
             found = found.asking(whole, ())
-        found = found.in_words_found()
-        parts = (
+        parts = self._answer_to(found)
+        if parts.near and found.goes_on and may_stand_alone(found.question):
+            alone = self._told(found.asking(found.question, ()))
+            is_own = tells_own_words(found.question, alone) and not tells_column(found.question, alone)
+            return alone if is_own and not alone.near else parts
+        return self._in_words_found(found) or parts if parts.near and not parts.opening else parts
+
+    def _answer_to(self, found: Found) -> AnswerParts:
+        return (
             documents_answer(found)
             or overview_answer(found)
             or neighbour_answer(found)
             or rows_answer(found)
             or self._quoted(found)
         )
-        if parts.near and found.goes_on and may_stand_alone(found.question):
-            alone = self._told(found.asking(found.question, ()))
-            is_own = tells_own_words(found.question, alone) and not tells_column(found.question, alone)
-            return alone if is_own and not alone.near else parts
-        return parts
+
+    def _in_words_found(self, found: Found) -> AnswerParts | None:
+        """The answer to the question in words of the passages that mean the same as its own, which it begins with; None
+        where it has no such words, or that is not surely answered either.
+        """
+        others = found.words_found()
+        parts = self._answer_to(found.asking_in(others)) if others else AnswerParts()
+        if parts.near or not parts.sentences:
+            return None
+        words = "、".join(_OTHER_WORD.format(word=word, other=other) for word, other in others.items())
+        return replace(parts, opening=f"{words}\n{parts.opening or OPENING[found.language]}")
 
     def _quoted(self, found: Found) -> AnswerParts:
         parts = quotes_answer(found, self.scorer, self.reader.context_tokens, self._spoken_of(found))

@@ -1,7 +1,7 @@
 """A question with the passages found for it, and what else its filters let an answer be made of."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -23,7 +23,7 @@ from rag_assets.query.search.rewriting_rules import refers_back, with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language
-from rag_assets.text.synonyms import in_words_of
+from rag_assets.text.synonyms import in_other_words, words_found
 
 _BESIDE = 30  # passages of a page that a list may go on in
 
@@ -72,17 +72,19 @@ class Found:
         parameters = replace(self.parameters, history=tuple(history))
         return replace(self, question=question, parameters=parameters, hits=hits)
 
-    def in_words_found(self) -> "Found":
-        """The question in the words of what was found, where these are others of the same meaning, with what is found
-        for it so beside what was.
-        """
+    def words_found(self) -> dict[str, str]:
+        """For words of the question that no passage found has others there that mean the same."""
         places = (f"{hit.document_id}\n{hit.title}\n{hit.citation}\n{hit.beginning}\n{hit.text}" for hit in self.hits)
         began = time.perf_counter()
-        question = in_words_of(self.question, list(places))
-        if question == self.question:
-            return self
-        self.trace.add("synonyms", began, 0, texts=(question,))
-        found = self.asking(question, self.parameters.history)
+        others = words_found(self.question, list(places))
+        if others:
+            pairs = tuple(f"{word}: {other}" for word, other in others.items())
+            self.trace.add("synonyms", began, len(others), texts=pairs)
+        return others
+
+    def asking_in(self, others: Mapping[str, str]) -> "Found":
+        """The question with other words, and what is found for it so beside what was."""
+        found = self.asking(in_other_words(self.question, others), self.parameters.history)
         return replace(found, hits=in_turn(found.hits, self.hits))
 
     @property
