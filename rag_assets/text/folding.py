@@ -64,10 +64,13 @@ _ERA_YEAR = re.compile(
     r"(?P<era>明治|大正|昭和|平成|令和)(?P<year>\d{1,2}|元)年|(?<![\w-])(?P<letter>[SHR])(?P<number>\d{1,2})(?=年度|年\d{1,2}月)"
 )
 _WESTERN_YEAR = re.compile(r"(?<!\d)(?:18|19|20)\d\d(?=年)")
-FULL_DATE = re.compile(
-    rf"(?<!\d)(?:(?P<western>(?:19|20)\d\d)\s?[年/.-]|(?P<era>{'|'.join(_ERAS)})\s?(?P<year>\d{{1,2}}|元)\s?年)"
-    r"\s?(?P<month>1[0-2]|0?[1-9])\s?[月/.-]\s?(?P<day>3[01]|[12]\d|0?[1-9])(?!\d)日?"
+_MONTH, _DAY = "1[0-2]|0?[1-9]", "3[01]|[12]\\d|0?[1-9]"
+FULL_DATE = re.compile(  # the year, of an era behind its name, then month and day; figures with one sign between them
+    rf"(?<!\d)(?:((?:19|20)\d\d)|({'|'.join(_ERAS)}) ?(\d{{1,2}}|元)) ?年 ?({_MONTH}) ?月 ?({_DAY}) ?日"
+    rf"|(?<![A-Za-z\d])(?<!\d\.)((?:19|20)\d\d)(?P<sign>[./-])({_MONTH})(?P=sign)({_DAY})(?!\d|,\d|(?P=sign)\d)"
+    rf"|(?<![A-Za-z\d])([{''.join(_ERA_LETTERS)}])(\d{{1,2}})(?P<mark>[./])({_MONTH})(?P=mark)({_DAY})(?!\d|,\d|(?P=mark)\d)"
 )
+_SIGNS = frozenset("./-")
 _DATE_IN_FIGURES = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?!\d)")
 
 # Words that carry what a text says.
@@ -147,7 +150,7 @@ class TermKind(StrEnum):
 
 
 def search_terms(text: str) -> str:
-    """The terms of a text in its order, parted by blanks."""
+    """The terms of a text, parted by blanks: its dates, then all in their order."""
     return " ".join(_terms(text))
 
 
@@ -185,8 +188,9 @@ def _dates(plain: str) -> Iterator[str]:
 
 def _date(match: re.Match[str]) -> str:
     """A date as `2024/04/01`; empty where its era had no such year."""
-    year = int(match["western"] or _western_year(match["era"], match["year"]))
-    return f"{year}/{int(match['month']):02}/{int(match['day']):02}" if year else ""
+    *year, month, day = (part for part in match.groups() if part and part not in _SIGNS)
+    western = int(year[0]) if len(year) == 1 else _western_year(_ERA_LETTERS.get(year[0], year[0]), year[1])
+    return f"{western}/{int(month):02}/{int(day):02}" if western else ""
 
 
 def _western_year(era: str, year: str) -> int:

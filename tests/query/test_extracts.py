@@ -2129,3 +2129,10 @@ def test_a_title_block_does_not_tell_of_a_field_that_the_document_lacks(question
 def test_the_sum_of_all_is_not_what_each_has(question: str, text: str, *, lacks: bool) -> None:
     wanted = AnswerTraits.of(question)
     assert all(wanted.lacks_value(each) is lacks for each in statements(text))
+
+
+def test_a_date_is_found_however_it_is_written() -> None:
+    rows = "日付 | 最高気温\n2024-07-09 | 31.9\n2024-07-10 | 34.5\n2024-07-11 | 31.3"
+    sentences, answers = extracts([Ask("2024年7月10日の最高気温は何度ですか")], [source(rows)])
+    assert answers
+    assert "34.5" in sentences[0].text
