@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rag_assets.cli.console import NamedText, Text, TextFile, complain, open_home, print_csv, print_json, print_rows, say
+from rag_assets.cli.console import (
+    NamedText,
+    Text,
+    TextFile,
+    complain,
+    open_home,
+    print_csv,
+    print_json,
+    print_rows,
+    say,
+)
 from rag_assets.cli.interruption import interruptible
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
