@@ -359,6 +359,44 @@ def test_rows_fit_the_terminal(knowledge_base: tuple[Path, Path], cells: int) ->
     assert any("アクセストークン" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ([], "2026-11-30 20:30:00+00:00   2026-11-30   2026-11-30 20:30:00+00   20"),
+        (["--csv"], "2026-11-30 20:30:00+00:00,2026-11-30,2026-11-30 20:30:00+00,20"),
+        (["--json"], '{"time": "2026-11-30T20:30:00+00:00", "day": "2026-11-30", "text": "2026-11-30 20:30:00+00"'),
+    ],
+)
+def test_times_of_sql_are_in_utc_wherever_the_machine_stands(
+    knowledge_base: tuple[Path, Path], option: list[str], expected: str
+) -> None:
+    time = "TIMESTAMPTZ '2026-11-30 20:30:00+00'"
+    query = f"SELECT {time} AS time, {time}::DATE AS day, {time}::VARCHAR AS text, hour({time}) AS hour"
+    command = [sys.executable, "-m", "rag_assets.cli", "--home", str(knowledge_base[0]), "sql", query, *option]
+    result = subprocess.run(command, env={**os.environ, "TZ": "Asia/Tokyo"}, capture_output=True, text=True, check=True)
+    assert expected in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"), [("sql", "'有効期限'"), ("search", "トークンの有効期限"), ("ask", "3600 秒")]
+)
+def test_texts_are_read_where_the_locale_knows_no_japanese(
+    knowledge_base: tuple[Path, Path], command: str, expected: str
+) -> None:
+    text = "SELECT '有効期限'" if command == "sql" else "有効期限"
+    arguments = [sys.executable, "-m", "rag_assets.cli", "--home", str(knowledge_base[0]), command, text]
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    result = subprocess.run(arguments, env=plain, capture_output=True, check=True)
+    assert expected in result.stdout.decode()
+
+
+@pytest.mark.parametrize("command", ["sql", "search", "ask"])
+def test_a_text_in_another_encoding_is_refused(knowledge_base: tuple[Path, Path], command: str) -> None:
+    result = run(knowledge_base, command, "SELECT '名'".encode("cp932").decode("utf-8", "surrogateescape"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].endswith("expected text in UTF-8")
+
+
 @pytest.mark.parametrize("query", ["", "SELEC", "SELECT * FROM\nnowhere"])
 def test_a_wrong_query_is_one_line(knowledge_base: tuple[Path, Path], query: str) -> None:
     result = run(knowledge_base, "sql", query)

@@ -3,10 +3,12 @@
 import json
 import logging
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -267,6 +269,53 @@ def test_a_full_disk_is_said_in_one_line_and_the_next_run_goes_on(copied: Path, 
         filler.unlink()
         assert run(disk, "index", str(tmp_path / "new")).exit_code == 0
         assert "kestrel" in run(disk, "search", "kestrel", "--mode", "fulltext").stdout
+
+
+def test_commands_that_only_read_report_on_a_full_disk(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (copied / "late").mkdir()
+    (copied / "late" / "fee.md").write_text("The kestrel fee is 40.\n", encoding="utf-8")
+    monkeypatch.setenv("RAG_SOURCES", str(copied / "late"))
+    with small_disk(tmp_path / "disk", 40_000) as disk:
+        shutil.copytree(copied / "home", disk / "home", symlinks=True)
+        leave_log(disk / "home" / "dagster_home" / "history" / "runs" / "index.db")
+        filler = fill(disk)
+        status, verify = run(disk, "status", "--json"), run(disk, "verify", "--json")
+        assert [status.exit_code, verify.exit_code] == [0, 0], status.output + verify.output
+        assert (json.loads(status.stdout)["damaged"], json.loads(verify.stdout)) == ([], [])
+        with monkeypatch.context() as model:
+            model.setenv("RAG_LANGUAGE_MODEL__PROVIDER", "openai")
+            model.setenv("RAG_LANGUAGE_MODEL__MODEL", "made-up")
+            model.setenv("RAG_LANGUAGE_MODEL__BASE_URL", "http://127.0.0.1:9/v1")
+            plan = run(disk, "plan", "--json")
+        assert (plan.exit_code, json.loads(plan.stdout)["documents"]) == (0, 1), plan.output
+        filler.unlink()
+        assert run(disk, "index").exit_code == 0
+        assert run(disk, "verify").stdout == "nothing is damaged\n"
+
+
+def leave_log(database: Path) -> None:
+    """What a process that was killed leaves: a log without which the database is torn, and no index of it."""
+    copy = database.with_name("copy")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE filled AS SELECT hex(randomblob(4000)) AS text FROM event_logs LIMIT 20")
+        connection.execute("DROP TABLE filled")
+        connection.commit()
+        connection.execute("VACUUM")
+        shutil.copy(database, copy)
+        shutil.copy(f"{database}-wal", f"{copy}-wal")
+    for suffix in ("", "-wal"):
+        Path(f"{copy}{suffix}").replace(f"{database}{suffix}")
+    Path(f"{database}-shm").unlink(missing_ok=True)
+
+
+def test_published_tables_that_are_missing_are_named_beside_other_damage(copied: Path) -> None:
+    for name in ("published", "vectors"):
+        shutil.rmtree(copied / "home" / name)
+    assert "published/1" in {each["place"] for each in json.loads(run(copied, "verify", "--json").stdout)}
+    assert run(copied, "verify", "--repair").exit_code == 0
+    assert run(copied, "verify").stdout == "nothing is damaged\n"
 
 
 def test_a_damaged_state_database_is_set_aside_and_what_can_be_read_is_saved(copied: Path) -> None:

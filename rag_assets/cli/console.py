@@ -248,6 +248,21 @@ def _cell(value: object) -> object:
     return f"'{text}" if str(value).startswith(_CONTROL) else text
 
 
+class Text(click.ParamType[str]):
+    """A text in UTF-8, also where the locale knows ASCII only."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        try:
+            if re.search("[\ud800-\udfff]", text):  # stand for bytes that the locale has no characters for
+                text = os.fsencode(text).decode()
+        except UnicodeError:
+            self.fail(f"{printable_line(text)}: expected text in UTF-8", param, ctx)
+        return text
+
+
 @dataclass(frozen=True)
 class NamedText:
     """What a text file holds, and its name."""

@@ -454,7 +454,9 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(context: click.Context, *, as_json: bool) -> None:
-    """What is new, changed, gone, failed and damaged, without doing anything about it."""
+    """What is new, changed, gone, failed and damaged, without doing anything about it; exit status 1 where a source
+    cannot be read.
+    """
     from rag_assets.parsing.records import incomplete_documents
     from rag_assets.pipeline.freshness import by_reason, changes_to_index, stale_steps
     from rag_assets.pipeline.measuring import held_back
@@ -501,10 +503,12 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "model_steps": _model_steps(home, None),
         }
         print_json(facts)
-        return
+        context.exit(1 if changes.unreachable else 0)
     say(f"home      {home.path}")
     for source in home.sources():
         say(f"source    {source.name} = {source.location}")
+    for problem in changes.unreachable.values():
+        say(f"          {problem}")
     say(f"snapshot  {f'{snapshot.number}, published {snapshot.published_at}' if snapshot else 'none'}")
     if pointer and pointer.rolled_back_from:
         say(f"          rolled back from {pointer.rolled_back_from}, until the next change is published")
@@ -540,10 +544,10 @@ def status(context: click.Context, *, as_json: bool) -> None:
     _print_source_notes(home, listing)
     _print_stand_ins(_model_steps(home, None))
     print_damage(damage)
-    for problem in changes.unreachable.values():
-        say(f"  {problem}")
     for contradiction in home.contradictions():
         say(f"  {contradiction.difference}; {contradiction.remedy}")
+    if changes.unreachable:
+        context.exit(1)
 
 
 @click.command()

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import click
 
 from rag_assets.cli.console import Size, open_home, print_json, print_table, say, size, utc
+from rag_assets.contracts.errors import ModelError
 
 
 @click.group()
@@ -111,6 +112,9 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
     home = open_home(context)
     if cancel is not None:
         choice = home.options.language_model
+        is_known = any(batch.label == cancel for batch in BatchStore(home.state).open_batches())
+        if not is_known and choice.provider != "anthropic":  # whose others may be cancelled, too
+            raise ModelError(f"no batch {cancel} is under way; `rag-assets batches` lists those that are")
         state = cancel_batch(
             home.state,
             cancel,

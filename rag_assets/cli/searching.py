@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rag_assets.cli.console import NamedText, TextFile, complain, open_home, print_csv, print_json, print_rows, say
+from rag_assets.cli.console import (
+    NamedText,
+    Text,
+    TextFile,
+    complain,
+    open_home,
+    print_csv,
+    print_json,
+    print_rows,
+    say,
+)
 from rag_assets.cli.interruption import interruptible
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
@@ -133,7 +143,7 @@ def _arguments(
 
 
 @click.command()
-@click.argument("text", required=False)
+@click.argument("text", type=Text(), required=False)
 @_search_options
 @click.option("--granularity", type=click.Choice(["chunk", "page", "document"]), default="chunk", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -205,7 +215,7 @@ def _most_telling(lines: Sequence[str], query: str) -> int:
 
 
 @click.command()
-@click.argument("text")
+@click.argument("text", type=Text())
 @_search_options
 @click.option("--history", type=TextFile(), help="Earlier questions: JSON lines; see the docs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -273,7 +283,7 @@ def _print_sources(answer: "Answer") -> None:
 
 
 @click.command()
-@click.argument("query", required=False)
+@click.argument("query", type=Text(), required=False)
 @click.option("--file", "query_file", type=TextFile(), help="Read the query from a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV; texts like formulas get an apostrophe before them.")

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_assets.contracts.errors import AwayError, ModelError
@@ -42,6 +42,7 @@ class Pacing:
     outage: float = 120.0  # how long it may be out when it has, or when `known` says so
     # how long it may answer nothing but that there are too many requests, to all of them or to one
     limited: float = 900.0
+    notice: float = 10.0  # from when on the log says so; again when that has lasted twice as long as the last time
     limited_attempts: int = 20  # number of attempts, besides, at one request that is told so while others are answered
     # how long a request may be waited for before an attempt at it begins, counted from when it came or the provider
     # last answered any; an attempt under way may end
@@ -197,6 +198,7 @@ class _Streak:
     probes: int = 0  # number of them that were made to see whether the provider is back
     probed_at: float = 0.0  # when the last of those failed
     is_logged: bool = False  # whether the log says that the provider is waited for
+    noticed: float = 0.0  # seconds of limited rates of which the log has spoken
 
 
 class Attempts:
@@ -363,7 +365,7 @@ class Attempts:
                 raise
             called_at = time.time()
             seconds = time.monotonic() - sent_at
-        if self._streak.is_logged:
+        if self._streak.is_logged or self._streak.noticed:
             _log.warning("%s: answers again after %.0f s", self._name, time.monotonic() - self._streak.began_at)
         self._streak = _Streak()
         self._answered = True
@@ -414,10 +416,23 @@ class Attempts:
                 self._window.pause(seconds)
                 if self._rate_limit:
                     await self._rate_limit.hold(seconds)
+            if error.problem is CallProblem.RATE_LIMITED and self._streak is streak:
+                self._notice_limits(streak, error, now + seconds - streak.began_at)
         if not self._answered and not self._asked_known:
             self._asked_known = True
             self._answered = await asyncio.to_thread(self._pacing.known)
         self._judge(streak, error, now, sent_at)
+
+    def _notice_limits(self, streak: _Streak, error: CallError, seconds: float) -> None:
+        """Say once in a while that the provider limits the rate, where it answers nothing else for so many seconds."""
+        if seconds < max(self._pacing.notice, 2 * streak.noticed):
+            return
+        streak.noticed = seconds
+        since = datetime.now(UTC) - timedelta(seconds=time.monotonic() - streak.began_at)
+        _log.warning(
+            "%s: the provider limits the rate of calls: waiting since %s, %g s at most: %s",
+            *(self._name, since.strftime("%H:%M:%S UTC"), self._pacing.limited, error),
+        )
 
     def _judge(self, streak: _Streak, error: CallError, now: float, sent_at: float) -> None:
         """Give the provider up, or probe it."""

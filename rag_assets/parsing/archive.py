@@ -80,7 +80,7 @@ class Archive:
         if size > _RATIO_CHECKED_FROM_BYTES and size > _MAXIMUM_RATIO * max(len(data), 1):
             raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes expand to {size} bytes")
         if any(entry.flag_bits & 1 for entry in entries):
-            raise ParseError(FailureCause.ENCRYPTED, "encrypted archive entries")
+            raise ParseError(FailureCause.ENCRYPTED, "the archive is encrypted: its entries cannot be read")
         self._entries = {_key(entry.filename): entry for entry in entries if not entry.is_dir()}
 
     def _entry(self, part: str) -> zipfile.ZipInfo:
@@ -287,7 +287,7 @@ def decrypt_package(data: bytes, name: str, passwords: Sequence[str], *, certain
     except (DecryptionError, FileFormatError, CryptoParseError, *_COMPOUND_DAMAGE):
         if not certain:
             return data  # its reader will name what is wrong
-        raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted, its encryption cannot be read") from None
+        raise ParseError(FailureCause.ENCRYPTED, f"the {name} is encrypted in a way that cannot be read") from None
     for password in (_DEFAULT_PASSWORD, *passwords):
         output = BytesIO()
         try:
@@ -297,4 +297,4 @@ def decrypt_package(data: bytes, name: str, passwords: Sequence[str], *, certain
             continue
         return output.getvalue()
     reason = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
-    raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted: {reason}")
+    raise ParseError(FailureCause.ENCRYPTED, f"the {name} is encrypted: {reason}")

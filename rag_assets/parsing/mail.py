@@ -94,7 +94,7 @@ class _Letter:
 
     def leave_out_encrypted(self) -> None:
         """Note that the body cannot be read."""
-        self.problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
+        self.problems.append((FailureCause.ENCRYPTED, "the message is encrypted: its body cannot be read"))
 
 
 def parse_message(

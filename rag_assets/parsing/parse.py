@@ -206,7 +206,7 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
     if detection.encrypted:
         from rag_assets.parsing.archive import decrypt_package
 
-        data = decrypt_package(data, detection.name, passwords)
+        data = decrypt_package(data, f"{detection.name} file", passwords)
         if len(data) > limits.file_bytes:
             raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes once decrypted, limit {limits.file_bytes}")
     return data

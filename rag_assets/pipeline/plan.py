@@ -5,6 +5,7 @@ counts.
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from rag_assets.models.catalogue import ModelFacts
 from rag_assets.pipeline.freshness import changes_to_index, step_facts
 from rag_assets.pipeline.language_models import check_language_model, language_model
 from rag_assets.pipeline.steps import STEPS, StepWork, model_steps
-from rag_assets.store.files import write_atomically
+from rag_assets.store.files import is_full, write_atomically
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import facts_digest
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rag_assets.query import KnowledgeBase
     from rag_assets.sources.changes import Changes, Listing
 
+_PLAN_BYTES = 1 << 28  # of room, more than what new documents take that are read for a plan
 _ESTIMATES_NOTE = (
     "glean_graph, confirm_entity, describe_entity and report_community are estimated from names that rules find: the "
     "model may find more or fewer"
@@ -191,11 +193,15 @@ def _rewritten(request: Request, most_tokens: int) -> JsonValue:
 
 
 def save_plan(home: "Home", plan: Plan) -> None:
-    """Keep a plan, so that the run that follows can be compared with it; nothing where the home may only be read."""
+    """Keep a plan, so that the run that follows can be compared with it; nothing where the home cannot be written."""
     if not os.access(home.path, os.W_OK):
         return
     facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
-    write_atomically(home.path / "plan.json", json.dumps(facts).encode())
+    try:
+        write_atomically(home.path / "plan.json", json.dumps(facts).encode())
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def _planning_model(
@@ -338,7 +344,8 @@ def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
     from rag_assets.contracts.tables import TABLES
 
     home.mkdir(parents=True, exist_ok=True)
-    place = home if os.access(home, os.W_OK) else None  # who may only read has the room of temporary files
+    is_roomy = os.access(home, os.W_OK) and shutil.disk_usage(home).free > _PLAN_BYTES
+    place = home if is_roomy else None  # else there is the room of temporary files
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=place) as folder:
         copy = Lake(Path(folder))
         for table in TABLES.values():

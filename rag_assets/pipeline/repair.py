@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ANSWER = "state.db, answer "  # begins the place of an answer in the state database
 _CHECKED_BYTES = 1 << 28  # of a state database that is read as a whole whenever indexing begins; takes some 0.5 s
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNWRITABLE = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}
+_LOG_HEADER_BYTES = 32  # of a log of SQLite, before its first entry
 _log = logging.getLogger(__name__)
 _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that are of no use without each other
 
@@ -48,11 +50,12 @@ class Repair:
         """
         damages = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._state_damage(thorough)]
         damages += self._instance_damage(thorough)
-        if (folder := self._home.snapshots.shown_damage()) and not damages:  # links follow what they lead to
-            remedy = "it is made anew from the lake"
-            damages.append(
-                Damage(self._place(Path(folder)), "files are missing or other ones", remedy, DamageKind.PLACE)
-            )
+        if folder := self._home.snapshots.shown_damage():
+            place, is_gone = self._place(Path(folder)), not Path(folder).exists()
+            # links follow what they lead to
+            if is_gone or not any(damage.place.startswith(("lake/", "snapshots/")) for damage in damages):
+                cause, remedy = "files are missing or other ones", "it is made anew from the lake"
+                damages.append(Damage(place, "it is missing" if is_gone else cause, remedy, DamageKind.PLACE))
         if thorough:
             damages += [*self._model_damage(), *self._learned_damage()]
         return damages
@@ -194,10 +197,33 @@ class Repair:
             yield Damage(self._place(path), "its content is not what was written", "it is exported anew")
 
 
-def _readable(path: Path) -> str:
-    """URI of a SQLite database: where no log can be made beside it, and none is there, it is as good as unchanging."""
-    is_written = os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists()
-    return path.absolute().as_uri() + ("" if is_written else "?immutable=1")
+def _has_log(path: Path) -> bool:
+    """Whether the log beside a SQLite database holds anything; it is empty where a connection only read."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > _LOG_HEADER_BYTES
+
+
+def _checked(path: Path, check: str) -> str:
+    """What a check of SQLite says of a database, also where nothing can be written beside it.
+
+    Raises:
+        sqlite3.Error: It cannot be read, or is none.
+    """
+    uri = path.absolute().as_uri()
+    unchanging = f"{uri}?immutable=1"  # nothing is made beside it, and what a log holds is not seen
+    try:
+        return _result(uri if os.access(path.parent, os.W_OK) or _has_log(path) else unchanging, check)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+            raise
+        # on a full disk the index of the log cannot grow: SQLite has it in memory where it may not write it
+        return _result(f"{uri}?mode=ro&readonly_shm=1" if _has_log(path) else unchanging, check)
+
+
+def _result(uri: str, check: str) -> str:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        (result,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+    return str(result)
 
 
 def database_problem(path: Path, *, thorough: bool = True) -> str | None:
@@ -216,8 +242,7 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
         return "it is empty"
     check = "integrity_check" if thorough else "quick_check"
     try:
-        with closing(sqlite3.connect(_readable(path), uri=True)) as connection:
-            (result,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+        result = _checked(path, check)
     except UnicodeDecodeError:
         return "it is not a readable database"
     except sqlite3.Error as error:

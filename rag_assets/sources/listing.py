@@ -16,6 +16,7 @@ from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.contracts.fingerprint import digest
 
 _NAMED = re.compile(r"(?P<name>[^/\\=:]+)=(?P<location>.+)", re.DOTALL)
+_PATH_PARTS = (".", "..")  # names that links to documents would lose
 _NO_INODE = "-"
 # what listings of fsspec call a value that follows the bytes: S3, Azure, GCS, GitHub, Git, zip
 _CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "sha", "hex", "CRC")
@@ -116,7 +117,9 @@ def parse_source(text: str) -> Source:
         location = os.path.normpath(path)
         name = match["name"] if match else Path(location).name
     name = unicodedata.normalize("NFC", name)
-    if not name or "/" in name or "#" in name:
+    if match and name in _PATH_PARTS:
+        raise SettingsError(f"source {text!r}: {name!r} is a step of a path, no name; write NAME={match['location']}")
+    if not name or name in _PATH_PARTS or "/" in name or "#" in name:
         raise SettingsError(f"source {text!r}: cannot be named after its location; write NAME={text}")
     return Source(name, location, is_named=match is not None)
 

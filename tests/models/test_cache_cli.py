@@ -110,3 +110,9 @@ def test_sizes_that_are_none_are_refused(home: Path, size: str) -> None:
     result = run(home, "prune", "--bytes", size)
     assert result.exit_code == 2
     assert "expected a number of bytes" in result.output
+
+
+def test_a_batch_that_is_not_known_needs_no_key(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["--home", str(tmp_path / "none"), "batches", "--cancel", "x"])
+    expected = "rag-assets: no batch x is under way; `rag-assets batches` lists those that are\n"
+    assert (result.exit_code, result.output) == (1, expected)

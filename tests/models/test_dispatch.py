@@ -4,6 +4,7 @@ import _thread
 import asyncio
 import gc
 import logging
+import re
 import threading
 import time
 import weakref
@@ -469,6 +470,30 @@ def test_nothing_but_too_many_requests_is_waited_for_longest_then_given_up() -> 
         while opened.take(wait=True):
             pass
     assert QUICK.limited <= time.monotonic() - began < QUICK.limited + 1
+
+
+def test_the_log_says_once_in_a_while_that_the_provider_limits_the_rate(caplog: pytest.LogCaptureFixture) -> None:
+    caller = ScriptedCaller(failing(CallProblem.RATE_LIMITED, 40))
+    pacing = replace(QUICK, backoff=0.02, failures=10_000, limited=30.0, notice=0.05)
+    found = ask(session(caller, pacing=pacing), "a")
+    assert found["a"].outcome is Outcome.COMPLETED
+    *notices, end = [record.getMessage() for record in caplog.records]
+    assert 2 <= len(notices) < 10 < len(caller.calls)
+    assert all(
+        re.fullmatch(
+            r".*: the provider limits the rate of calls: waiting since [\d:]{8} UTC, 30 s at most: scripted", notice
+        )
+        for notice in notices
+    )
+    assert "answers again after" in end
+
+
+def test_a_long_wait_that_the_provider_asks_for_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    ask(session(ScriptedCaller(failing(CallProblem.RATE_LIMITED, 1, 0.2)), pacing=replace(QUICK, notice=0.1)), "a")
+    assert "limits the rate" in caplog.records[0].getMessage()
+    caplog.clear()
+    ask(session(ScriptedCaller(failing(CallProblem.RATE_LIMITED, 1, 0.05)), pacing=replace(QUICK, notice=0.1)), "a")
+    assert not caplog.records
 
 
 def test_the_window_halves_once_a_round_trip_and_grows_by_one_a_round_trip() -> None:

@@ -146,7 +146,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     ("path", "told"),
     [
         (PDF, "not indexed: files/password.pdf: the PDF is encrypted: a password is needed"),
-        (WORKBOOK, "not indexed: files/password.xlsx: xlsx: encrypted: a password is needed"),
+        (WORKBOOK, "not indexed: files/password.xlsx: the xlsx file is encrypted: a password is needed"),
     ],
 )
 def test_the_cause_is_printed_once(tmp_path: Path, path: Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:

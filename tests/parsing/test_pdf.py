@@ -878,3 +878,18 @@ def test_a_clause_set_apart_from_its_number_goes_on_below() -> None:
         "C. Dues",
         lines[4],
     ]
+
+
+def test_what_is_wrong_with_a_file_does_not_depend_on_the_files_before_it() -> None:
+    empty = make_pdf([])
+    broken, locked = b"%PDF-1.4 broken", (Path(__file__).parents[1] / "data" / "pdf" / "password.pdf").read_bytes()
+    problems: dict[bytes, set[str]] = {}
+    for data in (empty, broken, empty, locked, empty, broken, locked):
+        with pytest.raises(ParseError) as raised:
+            parse_pdf(data, 10)
+        problems.setdefault(data, set()).add(f"{raised.value.cause}: {raised.value}")
+    assert problems == {
+        empty: {"malformed: the PDF has no pages"},
+        broken: {"malformed: the PDF cannot be opened: it is damaged"},
+        locked: {"encrypted: the PDF is encrypted: a password is needed (RAG_PASSWORDS)"},
+    }

@@ -195,6 +195,17 @@ def test_a_name_is_told_from_a_location(tmp_path: Path, monkeypatch: pytest.Monk
     assert parse_source(f"y={'x' * 300}").name == "y"
 
 
+@pytest.mark.parametrize("text", [".=/new", "..=/new", "..=s3://bucket/new", "s3://bucket/.."])
+def test_a_step_of_a_path_is_no_name(text: str) -> None:
+    with pytest.raises(SettingsError, match="write NAME="):
+        parse_source(text)
+
+
+def test_a_folder_given_by_steps_is_named_after_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder(tmp_path / "specs" / "old"))
+    assert (parse_source(".").name, parse_source("..").name) == ("old", "specs")
+
+
 def test_a_moved_file_is_changed(tmp_path: Path) -> None:
     lake, file = Lake(tmp_path / "lake"), only_file(folder(tmp_path / "old" / "specs"))
     store(lake, file)

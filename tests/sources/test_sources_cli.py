@@ -57,6 +57,17 @@ def test_an_unset_source_does_not_make_room_for_another_of_its_name(root: Path) 
     assert documents(root) == {"ok/note.md": str(root / "b" / "note.md")}
 
 
+def test_status_begins_with_a_source_that_is_gone_and_ends_with_1(root: Path) -> None:
+    assert run(root, "index", str(root / "a")).exit_code == 0
+    assert run(root, "status").exit_code == 0
+    (root / "a").rename(root / "away")
+    result = run(root, "status")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[2] == f"          source a: no such folder: {root / 'a'}"
+    told = run(root, "status", "--json")
+    assert (told.exit_code, [*json.loads(told.stdout)["unreachable"]]) == (1, ["a"])
+
+
 def test_a_source_moves(root: Path) -> None:
     assert run(root, "index", f"ok={root / 'a'}").exit_code == 0
     (root / "a").rename(root / "c:d=e")

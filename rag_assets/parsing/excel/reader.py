@@ -241,7 +241,8 @@ def open_values(data: bytes) -> CalamineWorkbook:
     try:
         return CalamineWorkbook.from_object(BytesIO(data))
     except PasswordError as error:
-        raise ParseError(FailureCause.ENCRYPTED, "workbook: a password is needed") from error
+        problem = "the workbook is encrypted: a password is needed (RAG_PASSWORDS)"
+        raise ParseError(FailureCause.ENCRYPTED, problem) from error
     except (CalamineError, OSError, ValueError) as error:
         raise ParseError(FailureCause.MALFORMED, f"workbook: {error}") from error
 

@@ -186,10 +186,22 @@ def _open(data: bytes, passwords: Sequence[str]) -> Any:
         try:
             return pypdfium2.PdfDocument(data, password=password)
         except (pypdfium2.PdfiumError, ValueError) as error:
-            if getattr(error, "err_code", None) not in (_ERROR_PASSWORD, _ERROR_SECURITY):
-                raise ParseError(FailureCause.MALFORMED, f"the PDF cannot be opened: {error}") from None
+            code = getattr(error, "err_code", None)
+            if code is not None and _has_no_pages(data, password):
+                raise ParseError(FailureCause.MALFORMED, "the PDF has no pages") from None
+            if code not in (_ERROR_PASSWORD, _ERROR_SECURITY):
+                problem = error if code is None else "it is damaged"
+                raise ParseError(FailureCause.MALFORMED, f"the PDF cannot be opened: {problem}") from None
     reason = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
     raise ParseError(FailureCause.ENCRYPTED, f"the PDF is encrypted: {reason}")
+
+
+def _has_no_pages(data: bytes, password: str | None) -> bool:
+    """Whether a document can be opened, but holds nothing: the error that PDFium gives then is of another document."""
+    document = raw.FPDF_LoadMemDocument64(data, len(data), None if password is None else password.encode())
+    if document:
+        raw.FPDF_CloseDocument(document)
+    return bool(document)
 
 
 def _is_usable(page: OpenPage, runs: Sequence[Run]) -> bool:

@@ -135,7 +135,8 @@ def open_database(
     """A DuckDB connection with a view for each stored table and each file of `sql/`.
 
     It reads the files of the snapshot and nothing else, and writes nothing: DuckDB itself may open no file and no
-    network address and load no extension; the files are read for it. Tables that a query creates live in memory.
+    network address and load no extension; the files are read for it. Tables that a query creates live in memory. Times
+    are shown, cast and cut in UTC, wherever the machine stands.
 
     Args:
         lake: Where the stored tables are.
@@ -159,7 +160,7 @@ def open_database(
     except duckdb.Error as error:
         connection.close()
         raise StoreError(f"SQL views: {error}") from error
-    connection.execute("SET lock_configuration = true")
+    connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
     return connection
 
 
