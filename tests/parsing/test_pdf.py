@@ -893,3 +893,15 @@ def test_what_is_wrong_with_a_file_does_not_depend_on_the_files_before_it() -> N
         broken: {"malformed: the PDF cannot be opened: it is damaged"},
         locked: {"encrypted: the PDF is encrypted: a password is needed (RAG_PASSWORDS)"},
     }
+
+
+def test_numbers_before_cells_are_no_items() -> None:
+    rows = [("No.", "Name", "Fee"), ("1.", "Alice", "100"), ("2.", "Bob", ""), ("3.", "Carol", "90"), ("4.", "Dan", "")]
+    page = [
+        (left, 100.0 + 14 * place, 10.0, text)
+        for place, row in enumerate(rows)
+        for left, text in zip((72, 120, 260), row, strict=True)
+        if text
+    ]
+    (block,) = parse_pdf(make_pdf([page]), 10).pages[0].blocks
+    assert block.text == "No. Name Fee\n1. Alice 100\n2. Bob\n3. Carol 90\n4. Dan"

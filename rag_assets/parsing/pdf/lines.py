@@ -35,6 +35,7 @@ _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
 # A drawn bullet, in sizes of the type: its height at most, how far it is from its line, how far its middle is from it.
 _DOT_SIZE, _DOT_GAP, _DOT_SHIFT = 0.7, 2.5, 0.4
+_CELL_SIZES = 12  # of the type: width of what may be the cell of a table without lines
 _ITEM_MARK = re.compile(
     rf"[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}]|[ivx]{{1,4}}|[一二三四五六七八九十]{{1,3}})[)）.．]|(?:Section|Article)\s\d{{1,2}}[.:]?"
     r"|第\s?[\d一二三四五六七八九十百]+\s?[条項]",
@@ -446,7 +447,7 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
-    elif len(parts) == 2 and _is_mark(parts[0].text) and not has_leaders:
+    elif len(parts) == 2 and not has_leaders and _begins_item(parts, longest.size):
         is_row = False
     clean_parts = (
         () if has_leaders or len(parts) < 2 else tuple(LinePart(p.left, p.right, _clean_line(p.text)) for p in parts)
@@ -456,14 +457,18 @@ def _line_of_runs(row: list[Run], region: int, *, is_vertical: bool = False) -> 
     return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, clean_parts, cells)
 
 
-def _is_mark(text: str) -> bool:
-    """Whether a text is the bullet, number or letter of an item or clause."""
-    return bool(_BULLET.fullmatch(text.strip()) or _ITEM_MARK.fullmatch(text.strip()))
+def _begins_item(parts: Sequence[LinePart], size: float) -> bool:
+    """Whether two parts of a line are a bullet and its text, or the number or letter of a clause and its text, which is
+    longer than a cell.
+    """
+    mark, text = (part.text.strip() for part in parts)
+    is_long = parts[1].right - parts[1].left > _CELL_SIZES * size
+    return bool(text) and bool(_BULLET.fullmatch(mark) or (is_long and _ITEM_MARK.fullmatch(mark)))
 
 
 def item_start(line: Line) -> float | None:
     """Where the text of an item begins behind its mark; None of a line that has no mark set apart."""
-    has_mark = len(line.parts) == 2 and not line.is_row and _is_mark(line.parts[0].text)
+    has_mark = len(line.parts) == 2 and not line.is_row and _begins_item(line.parts, line.size)
     return line.parts[1].left if has_mark else None
 
 

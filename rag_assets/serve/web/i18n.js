@@ -135,6 +135,7 @@ const TEXTS = {
   "operation.seeds": ["seeds", "起点の要素"],
   "operation.select": ["select", "選択"],
   "operation.sub_query": ["sub_query", "部分検索"],
+  "operation.synonyms": ["synonyms", "同じ意味の語"],
   "operation.walk": ["walk", "グラフの探索"],
   "index.chunks": ["chunks", "箇所"],
   "index.summaries": ["summaries", "要約"],
