@@ -285,6 +285,17 @@ def test_what_a_model_wrote_is_shown_as_it_comes_and_doubts_are_marked(visitor: 
     assert "The quoted words do not stand here" in turn.get_by_role("complementary").inner_text()
 
 
+def test_an_answer_that_its_sources_do_not_confirm_is_told_from_passages_that_are_near(visitor: Visitor) -> None:
+    answer = written_answer()
+    answer |= {"answered": False, "sentences": answer["sentences"][1:]}  # type: ignore[index]
+    visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=json.dumps(answer)))
+    visitor.open("/")
+    text = visitor.ask("q").locator(".answer").inner_text()
+    assert "The sources confirm no sentence of this answer" in text
+    assert "Nearest passages" not in text
+    assert "Written by m" in text
+
+
 def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -> None:
     visitor.open("/")
     turn = visitor.ask("zzqx wwvk")

@@ -55,6 +55,7 @@ const TEXTS = {
   noResults: ["Nothing was found.", "見つかりませんでした。"],
   notInDocuments: ["Not in the documents", "文書に記載なし"],
   notSure: ["No passage surely answers the question", "質問への答えと言い切れる記載はありません"],
+  notConfirmed: ["The sources confirm no sentence of this answer", "この回答には出典で確認できた文がありません"],
   nearest: ["Nearest passages", "最も近い記載"],
   cites: ["Source {n}: {label}", "出典 {n}: {label}"],
   unsupported: ["Not confirmed by the sources", "出典で確認できません"],
