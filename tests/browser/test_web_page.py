@@ -350,6 +350,18 @@ def test_documents_are_listed_with_state_and_cause_and_found_by_folder(visitor: 
     assert "Cannot detect file format" in page.locator("main").inner_text()
 
 
+def test_failed_documents_add_up_and_those_read_in_part_are_told_apart(visitor: Visitor) -> None:
+    def with_partly_read(route: "Route") -> None:
+        response = route.fetch()
+        counts = {"partly_read_count": 2, "failures_by_cause": {"malformed": 1, "no_text": 4}}
+        route.fulfill(response=response, json=response.json() | counts)
+
+    visitor.page.route("**/api/v1/status", with_partly_read)
+    page = visitor.open("/documents")
+    page.get_by_role("rowheader", name="broken.xlsx").wait_for()
+    assert "failed: 1 (damaged 1) · read in part: 2 · Pages:" in page.locator("main").inner_text()
+
+
 def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
     page = visitor.open("/documents")
     page.set_viewport_size({"width": 1300, "height": 800})
@@ -363,6 +375,8 @@ def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
         "each => { const at = document.createRange(); at.selectNodeContents(each); return at.getClientRects().length }"
     )
     assert [each.evaluate(lines) for each in heads.all()] == [1] * heads.count()
+    costs = page.locator("tbody tr td:last-child span")
+    assert [each.evaluate(lines) for each in costs.all()] == [1] * costs.count()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

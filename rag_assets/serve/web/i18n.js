@@ -194,6 +194,7 @@ const TEXTS = {
   show: ["Show", "表示"],
   documentsFound: ["Documents: {n}", "文書 {n} 件"],
   documentsFailed: ["failed: {n}", "失敗 {n} 件"],
+  documentsPartlyRead: ["read in part: {n}", "一部未読 {n} 件"],
   noDocuments: ["No document is like this.", "該当する文書はありません。"],
   name: ["Name", "名前"],
   size: ["Size", "サイズ"],
