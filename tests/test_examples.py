@@ -14,6 +14,7 @@ from scripted_model import ScriptedModel
 import rag_assets
 from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.questions import Question, question_line
 from rag_assets.pipeline import language_models
 from rag_assets.pipeline.home import Home
 from rag_assets.query import Generator, HydeOptions, KnowledgeBase, Rewrite, Turn
@@ -50,6 +51,29 @@ def test_the_python_of_the_query_guide_runs(sample_home: Path, capsys: pytest.Ca
     assert "桁数: 2" in printed
     assert "必須: ○" in printed
     assert "› 1 顧客 › A5:BI13" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ja.md", "docs/query.md", "docs/evaluation.md"])
+def test_all_python_of_a_page_runs(
+    page: str, sample_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".rag").symlink_to(sample_home)
+    line = question_line(Question("digits", "業種コードの桁数は？", "ja", "number", answerable=False))
+    (tmp_path / "questions.jsonl").write_text(f"{line}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("PROVIDER", "openai"), ("MODEL", "judge"), ("BASE_URL", "http://127.0.0.1:9/v1")):
+        monkeypatch.setenv(f"RAG_EVALUATION__JUDGE__{name}", value)
+    judge = ScriptedModel(lambda _: {"reason": "It answers.", "winner": 1})
+    monkeypatch.setattr(language_models, "language_model", lambda *_, **__: judge)
+    code = "\n".join(
+        text for language, text in BLOCK.findall((PROJECT / page).read_text("utf-8")) if language == "python"
+    )
+    assert code
+    exec(compile(code.replace(".rag/demo", ".rag"), page, "exec"), {"__name__": "page"})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) > 1
+    if page == "docs/evaluation.md":
+        assert any(each.startswith("hybrid answer ") for each in printed)
 
 
 def test_the_sample_is_searched_asked_and_read(

@@ -208,6 +208,13 @@ def test_texts_like_formulas_are_no_formulas_in_csv(hostile_home: Path) -> None:
     raw = run(hostile_home, "sql", query, "--csv", "--raw")
     _, row = csv.reader(io.StringIO(raw.stdout))
     assert row == ["=1+1", "-2.5", "-3", "+81 x", "@SUM(A1)", "\x1b[31m", " =2"]
+    query = "SELECT ['a', NULL, '; =1'] AS a, {'日': DATE '2026-01-02', 'b': [1, 2]} AS b"
+    nested = run(hostile_home, "sql", query, "--csv")
+    _, row = csv.reader(io.StringIO(nested.stdout))
+    assert [json.loads(cell) for cell in row] == [["a", None, ";' =1"], {"日": "2026-01-02", "b": [1, 2]}]
+    raw = run(hostile_home, "sql", query, "--csv", "--raw")
+    _, row = csv.reader(io.StringIO(raw.stdout))
+    assert row[0] == '["a", null, "; =1"]'
     assert run(hostile_home, "sql", query, "--raw").exit_code == 2
 
 

@@ -22,6 +22,7 @@ from rag_assets.cli.console import (
 from rag_assets.cli.interruption import interruptible
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
+from rag_assets.text.plain import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -334,6 +335,10 @@ def sql(
         for row in rows:
             print_json(dict(zip(columns, map(json_value, row), strict=True)), indent=None)
     elif as_csv:
-        print_csv(columns, rows, raw=raw)
+        nested = (list, tuple, dict)
+        cells = [
+            [json_text(json_value(value)) if isinstance(value, nested) else value for value in row] for row in rows
+        ]
+        print_csv(columns, cells, raw=raw)
     else:
         print_rows(columns, rows)

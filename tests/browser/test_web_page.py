@@ -285,6 +285,17 @@ def test_what_a_model_wrote_is_shown_as_it_comes_and_doubts_are_marked(visitor: 
     assert "The quoted words do not stand here" in turn.get_by_role("complementary").inner_text()
 
 
+def test_an_answer_that_its_sources_do_not_confirm_is_told_from_passages_that_are_near(visitor: Visitor) -> None:
+    answer = written_answer()
+    answer |= {"answered": False, "sentences": answer["sentences"][1:]}  # type: ignore[index]
+    visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=json.dumps(answer)))
+    visitor.open("/")
+    text = visitor.ask("q").locator(".answer").inner_text()
+    assert "The sources confirm no sentence of this answer" in text
+    assert "Nearest passages" not in text
+    assert "Written by m" in text
+
+
 def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -> None:
     visitor.open("/")
     turn = visitor.ask("zzqx wwvk")
@@ -339,6 +350,18 @@ def test_documents_are_listed_with_state_and_cause_and_found_by_folder(visitor: 
     assert "Cannot detect file format" in page.locator("main").inner_text()
 
 
+def test_failed_documents_add_up_and_those_read_in_part_are_told_apart(visitor: Visitor) -> None:
+    def with_partly_read(route: "Route") -> None:
+        response = route.fetch()
+        counts = {"partly_read_count": 2, "failures_by_cause": {"malformed": 1, "no_text": 4}}
+        route.fulfill(response=response, json=response.json() | counts)
+
+    visitor.page.route("**/api/v1/status", with_partly_read)
+    page = visitor.open("/documents")
+    page.get_by_role("rowheader", name="broken.xlsx").wait_for()
+    assert "failed: 1 (damaged 1) · read in part: 2 · Pages:" in page.locator("main").inner_text()
+
+
 def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
     page = visitor.open("/documents")
     page.set_viewport_size({"width": 1300, "height": 800})
@@ -352,6 +375,8 @@ def test_names_of_columns_are_not_broken_within_words(visitor: Visitor) -> None:
         "each => { const at = document.createRange(); at.selectNodeContents(each); return at.getClientRects().length }"
     )
     assert [each.evaluate(lines) for each in heads.all()] == [1] * heads.count()
+    costs = page.locator("tbody tr td:last-child span")
+    assert [each.evaluate(lines) for each in costs.all()] == [1] * costs.count()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -897,7 +897,7 @@ def test_what_is_wrong_with_a_file_does_not_depend_on_the_files_before_it() -> N
 
 def test_numbers_before_cells_are_no_items() -> None:
     rows = [("No.", "Name", "Fee"), ("1.", "Alice", "100"), ("2.", "Bob", ""), ("3.", "Carol", "90"), ("4.", "Dan", "")]
-    page = [
+    page: list[Piece] = [
         (left, 100.0 + 14 * place, 10.0, text)
         for place, row in enumerate(rows)
         for left, text in zip((72, 120, 260), row, strict=True)

@@ -144,12 +144,32 @@ def test_what_the_sources_do_not_hold_is_marked(knowledge: Made) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "quote", "answered"),
+    [
+        ("E0004 は警告を表す。", "E0004 は警告を表す", False),
+        ("E0005 は重複を表す。", "重複を表す", False),
+        ("E0004 は重複を表す。", "重複を表す", True),
+    ],
+)
+def test_an_answer_without_a_sentence_that_its_sources_confirm_is_none(
+    knowledge: Made, text: str, quote: str, *, answered: bool
+) -> None:
+    def script(request: Request) -> JsonValue:
+        return said(sentence("画面がある。"), sentence(text, (number_of(request, "E0004 は重複"), quote)))
+
+    answer = knowledge(ScriptedModel(script)).ask(QUESTION, k=3)
+    assert (answer.answered, len(answer.sentences)) == (answered, 2)
+    assert "画面がある。（出典で確認できません）" in answer.text
+
+
 def test_what_another_language_says_is_unchecked_where_nothing_compares_them(knowledge: Made) -> None:
     def script(request: Request) -> JsonValue:
         return said(sentence("The code means a duplicate.", (number_of(request, "E0004 は重複"), "E0004 は重複")))
 
     answer = knowledge(ScriptedModel(script)).ask("What does E0004 mean?", k=3)
     assert (answer.sentences[0].supported, answer.sentences[0].unchecked) == (False, True)
+    assert answer.answered
     assert "(could not be compared with its sources)" in answer.text
 
 

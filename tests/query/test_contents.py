@@ -10,7 +10,12 @@ from graph_data import fill_lake, stored_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.contracts.causes import FailureCause, PageKind
+from rag_assets.contracts.content import Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import DOCUMENTS, PARSE_FAILURES
+from rag_assets.parsing.records import document_record, failure_records, rows
+from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.graph import GraphContents
 from rag_assets.query.contents.pages import (
     PageBlock,
@@ -18,7 +23,9 @@ from rag_assets.query.contents.pages import (
     shown_blocks,
     spanning_cells,
 )
-from rag_assets.store.lake import Lake
+from rag_assets.sources.listing import SourceFile
+from rag_assets.store.lake import Lake, shard_of
+from rag_assets.store.snapshots import Snapshot
 from rag_assets.text.cells import Area, parse_area
 
 Spans = list[list[tuple[str, int, int]]]
@@ -217,3 +224,29 @@ def test_without_a_graph_all_is_empty(tmp_path: Path) -> None:
     assert graph.entities("x").total == graph.communities().total == graph.reports().total == 0
     assert (graph.entity("x"), graph.community("x"), graph.report("x")) == (None, None, None)
     assert not graph.levels()
+
+
+def test_failed_documents_add_up_by_cause_and_those_read_in_part_are_counted_apart(tmp_path: Path) -> None:
+    scans = [Failure(FailureCause.NO_TEXT, "a picture", number) for number in (1, 2)]
+    pages = tuple(Page(number, PageKind.PAGE, ()) for number in (1, 2, 3))
+    parsed = {
+        "s/broken.pdf": ParsedDocument("pdf", failures=(Failure(FailureCause.MALFORMED, "no pages"),)),
+        "s/locked.pdf": ParsedDocument("pdf", failures=(Failure(FailureCause.ENCRYPTED, "a password"), *scans)),
+        "s/partly.pdf": ParsedDocument("pdf", None, pages, tuple(scans)),
+        "s/whole.pdf": ParsedDocument("pdf", None, pages),
+    }
+    lake = Lake(tmp_path)
+    for shard in {shard_of(name) for name in parsed}:
+        described, failures = [], []
+        for name in (name for name in parsed if shard_of(name) == shard):
+            file = SourceFile(name, "s", name, name, 0, None, "", local=True)
+            described.append(document_record(file, None, parsed[name]))
+            failures += failure_records(name, parsed[name])
+        inputs = {row["document_id"]: "" for row in described}
+        lake.write(DOCUMENTS, shard, rows(DOCUMENTS.schema, described), inputs)
+        lake.write(PARSE_FAILURES, shard, rows(PARSE_FAILURES.schema, failures), inputs)
+    versions = {table.name: lake.latest(table) for table in (DOCUMENTS, PARSE_FAILURES)}
+    state = Contents(lake, Snapshot(1, "", "", "", versions, {}, {})).health()
+    assert (state.document_count, state.failed_count, state.partly_read_count) == (4, 2, 1)
+    assert state.failed_by_cause == {"encrypted": 1, "malformed": 1}
+    assert state.failures_by_cause == {"no_text": 4, "encrypted": 1, "malformed": 1}

@@ -26,7 +26,6 @@ from rag_assets.text.cells import cover, format_range
 
 Record = tuple[int, list[str]]  # its number as a spreadsheet would count it, its fields
 
-ROWS_PER_BLOCK = 1000
 _SAMPLE_RECORDS = 1000
 _LINES_ABOVE = 30
 _TITLE_CHARS = 60
@@ -210,8 +209,8 @@ def _share(value: str, values: dict[str, str]) -> str:
 def _table_blocks(records: Sequence[Record], maximum_cells: int) -> list[Block]:
     """Blocks of the records of a file.
 
-    Tables of at most `ROWS_PER_BLOCK` rows, each under the header row; lines around them as paragraphs, and the first
-    line above a table, where it can be a title, as the heading of what follows.
+    Each table is one block, however long, with its header row; lines around them are paragraphs, and the first line
+    above a table, where it can be a title, is the heading of what follows.
 
     Raises:
         ParseError: TOO_LARGE where the tables have more cells.
@@ -224,7 +223,8 @@ def _table_blocks(records: Sequence[Record], maximum_cells: int) -> list[Block]:
     blocks, sections = list[Block](), Sections()
     for (lines, table), width in zip(parts, widths, strict=True):
         blocks.extend(_line_blocks(lines, sections, above=bool(table)))
-        blocks.extend(_blocks(table, width, sections.path))
+        if table:
+            blocks.append(_block(table, width, sections.path))
     return blocks
 
 
@@ -319,19 +319,14 @@ def _line_blocks(lines: Sequence[Record], sections: Sections, *, above: bool) ->
             yield Block(BlockKind.PARAGRAPH, text, sections.path, cell_range=cell_range)
 
 
-def _blocks(records: Sequence[Record], width: int, section: tuple[str, ...]) -> Iterator[Block]:
+def _block(records: Sequence[Record], width: int, section: tuple[str, ...]) -> Block:
     rows = [
         Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
         for number, cells in records
     ]
     header_row_count = int(len(rows) > 1 and _is_header(records, 0, _typical_width(records)))
-    header, body = rows[:header_row_count], rows[header_row_count:]
-    for start in range(0, max(len(body), 1), ROWS_PER_BLOCK):
-        part = body[start : start + ROWS_PER_BLOCK]
-        if table_rows := [*header, *part]:
-            covered_rows = (header if start == 0 else []) + part
-            cell_range = cover([row.cell_range or "" for row in (covered_rows[0], covered_rows[-1])])
-            yield table_block(table_rows, header_row_count, section, cell_range=cell_range)
+    cell_range = cover([row.cell_range or "" for row in (rows[0], rows[-1])])
+    return table_block(rows, header_row_count, section, cell_range=cell_range)
 
 
 def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:

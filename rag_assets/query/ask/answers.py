@@ -82,11 +82,12 @@ class Answer:
     Attributes:
         question: As asked.
         mode: How passages were found.
-        answered: Whether the documents hold an answer, as far as could be told.
+        answered: Whether the documents hold an answer, as far as could be told: false as well where they confirm no
+            sentence of what a model wrote.
         text: The answer with numbers of sources, or that it is not in the documents; in the question's language. What
             a model wrote and its sources do not confirm is marked in it.
-        sentences: The same, sentence by sentence; where there is no answer, empty, or quotes that are only near to the
-            question.
+        sentences: The same, sentence by sentence; where there is no answer, empty, quotes that are only near to the
+            question, or what a model wrote and its sources do not confirm.
         sources: What citations name, by number.
         trace: What was done.
         model: Who wrote it; None where passages are quoted as they stand.

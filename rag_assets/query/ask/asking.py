@@ -41,7 +41,7 @@ from rag_assets.query.ask.quoted.extracts import OPENING, listed
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, tells_column, tells_own_words
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.tables.answering import neighbour_answer, rows_answer
-from rag_assets.query.ask.written.checking import marked, rendered
+from rag_assets.query.ask.written.checking import marked, may_hold, rendered
 from rag_assets.query.ask.written.reader import ReaderOptions
 from rag_assets.query.ask.written.writing import Writer, Writing
 from rag_assets.query.prompting import REMEMBERED_TURNS
@@ -166,6 +166,7 @@ def _recorded(writing: Writing, pieces: list[str]) -> Writing:
 
 def _answer(found: Found, parts: AnswerParts, model: LanguageModel | None, failure: str | None) -> Answer:
     language, sentences = found.language, plain_sentences(parts.sentences, parts.sources)
+    is_near = parts.near
     if not sentences:
         text = parts.opening or NOT_FOUND[language]
     elif model is None:
@@ -173,11 +174,11 @@ def _answer(found: Found, parts: AnswerParts, model: LanguageModel | None, failu
     elif found.parameters.retriever == GRAPH_GLOBAL_MODE:
         text = rendered(sentences)  # which sum up in words of their own
     else:
-        text = marked(sentences)
+        text, is_near = marked(sentences), not any(map(may_hold, sentences))
     return Answer(
         question=found.question,
         mode=found.parameters.mode,
-        answered=bool(sentences) and not parts.near,
+        answered=bool(sentences) and not is_near,
         text=text,
         sentences=sentences,
         sources=parts.sources,

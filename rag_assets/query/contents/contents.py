@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rag_assets.contracts.causes import DocumentStatus
 from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNKS,
@@ -224,10 +225,12 @@ class Health:
         embedder: Embedder of its vectors.
         document_count: Documents.
         failed_count: Documents that could not be parsed.
+        failed_by_cause: These by the cause of their first failure.
+        partly_read_count: Documents of which parts could not be read.
         page_count: Pages.
         chunk_count: Passages.
         documents_by_format: Documents by format.
-        failures_by_cause: Failures, those of parts of documents among them, by cause.
+        failures_by_cause: Failures by cause: those of parts of documents too, and several of a document.
         row_counts: Rows by table; serving tables are named `lancedb.<name>`.
         graph: Whether it has an entity graph.
         cost_usd: What language models cost so far, in US dollars.
@@ -238,6 +241,8 @@ class Health:
     embedder: str
     document_count: int
     failed_count: int
+    failed_by_cause: Mapping[str, int]
+    partly_read_count: int
     page_count: int
     chunk_count: int
     documents_by_format: Mapping[str, int]
@@ -401,6 +406,9 @@ class Contents:
     def health(self) -> Health:
         """The state of the version."""
         catalogue = self._catalogue()
+        is_failed = pc.equal(catalogue["status"], DocumentStatus.FAILED)
+        failed = catalogue.filter(is_failed)
+        partly_read = catalogue.filter(pc.and_(pc.invert(is_failed), pc.greater(catalogue["failure_count"], 0)))
         causes = self._stored.read(PARSE_FAILURES, ("cause",))["cause"]
         counts = self.snapshot.row_counts
         return Health(
@@ -408,7 +416,9 @@ class Contents:
             published_at=self.snapshot.published_at,
             embedder=self.snapshot.embedder,
             document_count=catalogue.num_rows,
-            failed_count=_counts(catalogue["status"]).get("failed", 0),
+            failed_count=failed.num_rows,
+            failed_by_cause=_counts(failed["failure_cause"]),
+            partly_read_count=partly_read.num_rows,
             page_count=counts.get(PAGES.name, 0),
             chunk_count=counts.get(CHUNKS.name, 0),
             documents_by_format=_counts(catalogue["format"]),

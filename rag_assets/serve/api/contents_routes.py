@@ -28,7 +28,7 @@ from rag_assets.query.contents.graph import (
 )
 from rag_assets.query.contents.pages import PageContents
 from rag_assets.serve.api.routing import check_parameters, json_response, note, read, version_header
-from rag_assets.serve.problems import Problem
+from rag_assets.serve.problems import FieldProblem, Problem
 from rag_assets.serve.requests import SqlRequest
 from rag_assets.serve.service import Service
 from rag_assets.serve.sql.reader import SqlResult, SqlTable, sql_tables
@@ -122,7 +122,8 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         focus: Annotated[str | None, Query(max_length=100, description="Cells to include.")] = None,
     ) -> Response:
         if focus and parse_area(focus) is None:
-            raise Problem(422, f"query.focus: expected cells as in B4:F20, found {focus!r}")
+            field, message = "query.focus", f"expected cells as in B4:F20, found {focus!r}"
+            raise Problem(422, f"{field}: {message}", errors=(FieldProblem(field=field, message=message),))
         return await read(
             service,
             PageContents,

@@ -174,7 +174,7 @@ class AskResult(Result):
 
     snapshot: int
     mode: str
-    answered: bool = Field(description="Whether the documents hold an answer.")
+    answered: bool = Field(description="Whether the documents hold an answer: false where they confirm no sentence.")
     answer: str = Field(description="The answer with numbers of sources in brackets.")
     sentences: Sequence[Sentence]
     sources: Sequence[AnswerSource]

@@ -31,17 +31,30 @@ class SqlLimits:
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """A column of a result or a table.
+    """A column of a result.
 
     Attributes:
         name: Its name.
-        type: Its type, as DuckDB names it; of a stored table, as Arrow does.
-        description: What it holds; empty where not known.
+        type: Its type, as DuckDB names it.
     """
 
     name: str
     type: str
-    description: str = ""
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table or view.
+
+    Attributes:
+        name: Its name.
+        type: Its type, as DuckDB names it; of a stored table, as Arrow does.
+        description: What it holds; empty in agents' list of all tables.
+    """
+
+    name: str
+    type: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,7 @@ class SqlTable:
 
     name: str
     description: str
-    columns: tuple[SqlColumn, ...]
+    columns: tuple[TableColumn, ...]
 
 
 class SqlReader:
@@ -131,7 +144,7 @@ def sql_tables() -> tuple[SqlTable, ...]:
         SqlTable(
             table.name,
             table.description,
-            tuple(SqlColumn(field.name, str(field.type), table.describe(field.name)) for field in table.fields),
+            tuple(TableColumn(field.name, str(field.type), table.describe(field.name)) for field in table.fields),
         )
         for table in TABLES.values()
     ]
@@ -140,7 +153,7 @@ def sql_tables() -> tuple[SqlTable, ...]:
         SqlTable(
             name,
             purpose_of(query),
-            tuple(SqlColumn(column, kind, describe_column(query, column)) for column, kind in columns_of[name]),
+            tuple(TableColumn(column, kind, describe_column(query, column)) for column, kind in columns_of[name]),
         )
         for name, query in read_queries().items()
     ]

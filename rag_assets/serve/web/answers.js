@@ -16,17 +16,23 @@ export function answerNodes(answer) {
   return {
     text: [
       answer.failure && el("p", { class: "notice bad" }, t("modelFailed", { reason: answer.failure })),
-      !answer.answered && el("p", { class: "notice" }, t(answer.sentences.length ? "notSure" : "notInDocuments")),
-      !answer.answered && answer.sentences.length > 0 && el("h4", {}, t("nearest")),
+      !answer.answered && el("p", { class: "notice" }, t(reasonOf(answer))),
+      !answer.answered && answer.sentences.length > 0 && !answer.model && el("h4", {}, t("nearest")),
       answer.sentences.length > 0 && sentences(answer, list),
       answer.removed_citations > 0 &&
         el("p", { class: "warn" }, t("removedCitations", { n: answer.removed_citations })),
-      answer.answered &&
+      (answer.answered || (answer.model && answer.sentences.length > 0)) &&
         el("p", { class: "quiet" }, answer.model ? t("writtenBy", { model: answer.model }) : t("quoted")),
     ],
     sources: shown.length ? list : null,
     count: shown.length,
   };
+}
+
+/** Why a question counts as not answered. */
+function reasonOf(answer) {
+  if (!answer.sentences.length) return "notInDocuments";
+  return answer.model ? "notConfirmed" : "notSure";
 }
 
 function sentences(answer, list) {

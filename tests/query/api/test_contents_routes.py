@@ -117,6 +117,7 @@ def test_a_focus_that_names_no_cells_is_refused(api: httpx.Client) -> None:
     refused = api.get(f"/pages/{DESIGN}/6", params={"focus": "foo"})
     assert refused.status_code == 422
     assert refused.json()["detail"] == "query.focus: expected cells as in B4:F20, found 'foo'"
+    assert refused.json()["errors"] == [{"field": "query.focus", "message": "expected cells as in B4:F20, found 'foo'"}]
     assert api.get(f"/pages/{DESIGN}/6", params={"focus": ""}).status_code == 200
 
 

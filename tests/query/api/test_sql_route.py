@@ -118,6 +118,7 @@ def test_more_rows_than_asked_for_are_told_of(api: httpx.Client) -> None:
     found = api.post("/sql", json={"query": "SELECT document_id, page_count FROM documents ORDER BY 1", "row_limit": 4})
     assert len(found.json()["rows"]) == 4
     assert found.json()["complete"] is False
+    assert [set(column) for column in found.json()["columns"]] == [{"name", "type"}] * 2
     assert [column["type"] for column in found.json()["columns"]] == ["VARCHAR", "INTEGER"]
     endless = api.post("/sql", json={"query": "SELECT * FROM range(1000000000) a, range(1000000) b"})
     assert (len(endless.json()["rows"]), endless.json()["complete"]) == (1000, False)

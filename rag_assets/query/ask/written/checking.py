@@ -89,6 +89,11 @@ def marked(sentences: Sequence[Sentence]) -> str:
     return rendered([replace(sentence, text=sentence.text + _remark(sentence)) for sentence in sentences])
 
 
+def may_hold(sentence: Sentence) -> bool:
+    """Whether the check found a sentence confirmed by its sources, or could not compare it with them."""
+    return not sentence.unfounded and (sentence.supported or sentence.unchecked)
+
+
 def joined(sentences: Sequence[tuple[str, Sequence[int]]]) -> str:
     """Sentences with the numbers behind each, in one text."""
     text, gap = "", ""

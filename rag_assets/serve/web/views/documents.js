@@ -31,15 +31,18 @@ export async function showDocuments(view, _, signal) {
 }
 
 function totals(state) {
-  const failures = Object.entries(state.failures_by_cause).map(
+  const causes = Object.entries(state.failed_by_cause).map(
     ([cause, count]) => `${named("cause", cause)} ${number(count)}`,
   );
   return [
     t("documentsFound", { n: number(state.document_count) }),
-    t("documentsFailed", { n: number(state.failed_count) }) + (failures.length ? ` (${failures.join(", ")})` : ""),
+    t("documentsFailed", { n: number(state.failed_count) }) + (causes.length ? ` (${causes.join(", ")})` : ""),
+    state.partly_read_count > 0 && t("documentsPartlyRead", { n: number(state.partly_read_count) }),
     `${t("pages")}: ${number(state.page_count)}`,
     `${t("cost")}: ${dollars(state.cost_usd)}`,
-  ].join(" · ");
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 function filterForm(wanted, state, folders) {
