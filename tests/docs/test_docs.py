@@ -100,6 +100,11 @@ def test_links_lead_somewhere(page: str) -> None:
             assert anchor in anchors(path), link
 
 
+def test_no_page_holds_both_sides_of_a_merge() -> None:
+    pages = (*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md"))
+    assert not [page for page in pages if re.search("^(?:<{7}|>{7}) ", page.read_text("utf-8"), re.MULTILINE)]
+
+
 def anchors(path: Path) -> set[str]:
     """Names of the headings of a page, as links call them."""
     headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
