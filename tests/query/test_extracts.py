@@ -2136,3 +2136,24 @@ def test_a_date_is_found_however_it_is_written() -> None:
     sentences, answers = extracts([Ask("2024年7月10日の最高気温は何度ですか")], [source(rows)])
     assert answers
     assert "34.5" in sentences[0].text
+
+
+@pytest.mark.parametrize(
+    ("sureness", "documents", "answers"),
+    [
+        ((0.7, 0.4), ("a.md", "b.md"), True),
+        ((0.7, 0.4), ("a.md", "a.md"), False),
+        ((0.7, 0.2), ("a.md", "b.md"), False),
+        ((0.5, 0.5), ("a.md", "b.md"), False),
+    ],
+)
+def test_parts_that_several_documents_answer_need_be_nearly_sure(
+    sureness: tuple[float, ...], documents: tuple[str, ...], *, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = iter(sureness)
+    monkeypatch.setattr("rag_assets.query.ask.quoted.extracts.sureness_of", lambda *_, **__: next(values))
+    texts = ("甲社の日当は三千円である。", "乙社の日当は八千円である。")
+    sources = [
+        source(text, number, document) for number, (text, document) in enumerate(zip(texts, documents, strict=True), 1)
+    ]
+    assert extracts([Ask("甲社の日当は"), Ask("乙社の日当は")], sources)[1] is answers

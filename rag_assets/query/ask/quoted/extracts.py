@@ -8,8 +8,9 @@ best one with all of the section, list or table that it is of. A row is said wit
 that the question names. Of a passage in another language than the question's, words tell little.
 
 A statement is taken for an answer where it comes near enough, its passage stands high among those found, and the
-identifiers of the question stand in it or above it; of a question in parts, where that holds for each. Where a question
-was found that documents answer and that asks the same, its stored answer comes first.
+identifiers of the question stand in it or above it; of a question in parts, where that holds for each, or for one and
+nearly for those that other documents answer. Where a question was found that documents answer and that asks the same,
+its stored answer comes first.
 
 What stays out: how passages are found, what a passage states (`candidates`, `statements`), what a question asks for
 (`wanted`), how sure the best statement is (`sureness`), and how statements are said (`said`).
@@ -52,6 +53,7 @@ from rag_assets.query.ask.quoted.statements import (
 from rag_assets.query.ask.quoted.sureness import (
     READ_SURELY,
     SURE,
+    SURE_BESIDE,
     coverage_of,
     holding_identifiers_first,
     is_foreign,
@@ -235,7 +237,9 @@ def extracts(
     ]
     is_row = len(asks) < 2 and not stored_answers and bool(picks) and picks[0].statement.kind is StatementKind.ROW
     row = tuple(value for _, value in picks[0].statement.cells) if is_row else ()
-    return Extracts((*stored_answers, *sentences), min(sureness, default=0.0) >= SURE, row)
+    least = SURE_BESIDE if len(documents) > 1 and len(asks) > 1 else SURE
+    is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= least
+    return Extracts((*stored_answers, *sentences), is_sure, row)
 
 
 def quote_for(text: str, source: Source) -> str:
