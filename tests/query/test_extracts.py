@@ -1332,6 +1332,7 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("プランに選べる上限は？", False),
         ("帳票の物理名を4つとも知りたい", True),
         ("両方とも教えて", True),
+        ("3社ともう一社の名前は？", False),
     ],
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
@@ -2026,10 +2027,38 @@ def test_a_cover_is_not_said_whole() -> None:
         ("3つの画面のうち最初に開くのは？", None, "3つの画面のうち最初に開くのは？"),
         ("What 2024 figures are final?", None, "What 2024 figures are final?"),
         ("What happens after the 30 days?", None, "What happens after the 30 days?"),
+        ("部品を十二件とも教えて", 12, "部品をとも教えて"),
+        ("部品は全部で二十三個ですか", 23, "部品は全部でですか"),
+        ("What are the four colleges?", 4, "What are the colleges?"),
+        ("Name all of the 4 colleges.", 4, "Name all of the colleges."),
     ],
 )
 def test_how_many_things_are_asked_for(question: str, number: int | None, rest: str) -> None:
     assert (number_counted(question), without_count(question)) == (number, rest)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "百二十件とも教えて",
+        "数十件とも教えて",
+        "2〜4件とも教えて",
+        "2、3件とも教えて",
+        "2から4件とも教えて",
+        "3社ともう一社の名前は?",
+        "5人ともめた件は?",
+        "3人ともなると料金は?",
+        "全部で10点満点の試験は?",
+        "1つとも教えて",
+        "Where is the Four Seasons hotel?",
+        "Who wrote the Seven Pillars of Wisdom?",
+        "What is the price of the 5 servers?",
+        "In which of the two offices is the printer?",
+        "Who says that all 3 is too few?",
+    ],
+)
+def test_other_numbers_are_not_how_many_things_are_asked_for(question: str) -> None:
+    assert (number_counted(question), without_count(question)) == (None, question)
 
 
 _TABLES = [
