@@ -27,6 +27,7 @@ from rag_assets.query.ask.quoted.asked_sections import numbers_named
 from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quoted.page_sections import PageBlock
 from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
+from rag_assets.query.ask.quoted.sureness import _lacks_field
 from rag_assets.query.ask.quoted.wanted import AnswerTraits, number_counted, without_count
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
@@ -2142,6 +2143,42 @@ def test_a_title_block_does_not_tell_of_a_field_that_the_document_lacks(question
     )
     passage = replace(source(f"{title}\n\n{fields}"), beginning="利用者マスタ")
     assert extracts([Ask(question)], [passage])[1] is sure
+
+
+_USERS = "論理名 | 物理名 | 型 | 初期値 | PK\n氏名コード | code | varchar | 12 | ○\n氏名 | name | varchar | 40 |"
+
+
+@pytest.mark.parametrize(
+    ("question", "sure"),
+    [
+        ("氏名コードのデータの型は", True),
+        ("利用者マスタの氏名コードのデータの型は", True),
+        ("利用者マスタの部署コードのデータの型は", False),
+    ],
+)
+def test_only_what_names_a_field_is_one_that_a_document_may_lack(question: str, *, sure: bool) -> None:
+    passage = replace(source(_USERS), beginning="利用者マスタ")
+    assert extracts([Ask(question)], [passage])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "lacks"),
+    [
+        ("What is the data type of the phone number in the table?", True),
+        ("What is the data type of the user name in the table?", False),
+        ("What is the default value for this in the form?", False),
+        ("What is the length of each in the table?", False),
+        ("What is the length of the primary key in the table?", False),
+        ("利用者マスタの主キーの型は", False),
+        ("利用者マスタの各項目の型は", False),
+        ("利用者マスタの全ての項目の型を教えて", False),
+        ("利用者マスタの全てのカラムの初期値を教えて", False),
+        ("機器の本体の型番は", False),
+        ("機器の本体の型は", True),
+    ],
+)
+def test_words_that_stand_for_any_field_name_none(question: str, *, lacks: bool) -> None:
+    assert _lacks_field(question, "user name | varchar | 40") is lacks
 
 
 @pytest.mark.parametrize(
