@@ -23,11 +23,13 @@ _RUN_CHARS = 4
 _RUN_WORDS = 3
 _END_CHARS = 14  # of a question, where its form stands
 _MOST_CHARS = 500  # the last ones, which are read
-NUMBER = r"(?:\d{1,2}|[二三四五六七八九十])"
+_DIGITS = "二三四五六七八九"
+NUMBER = rf"(?:\d{{1,2}}|[{_DIGITS}]?十[一{_DIGITS}]?|[{_DIGITS}])"
 COUNTER = "(?:つ|個|点|件|種類?|名|人|社|本|枚|項目|箇所|か所)"
+ALL = "とも(?!う|め|な[うっりるれ]|い[うえわ]|言|限)"  # 「三社とも」, neither 「三社ともう一社」 nor 「三人ともめた」
 _SEVERAL_ASKED = re.compile(
     r"どれとどれ|何と何|一通り|ひと通り|一覧(?:$|[をに?？。]|[がで](?:ほし|欲し|見|知|教)|は[?？]?$)|全部(?!で(?:お?いくら|いくつ|何(?![がをと])|どのくらい|どれくらい))|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|に(?:は|って)?何が(?:あ(?:り|る)|含まれ)"
-    rf"|(?:{NUMBER}{COUNTER}|両[方者])とも"
+    rf"|(?:{NUMBER}{COUNTER}|両[方者]){ALL}"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) (?:\w+ ){0,2})?"
     r"(?!is\b|was\b|does\b|has\b|happens\b)\w*[^\Wsiu]s\b"
     r"|\b(?:which|what) (?:(?!is\b|was\b|does\b|has\b|happens\b)\w+ ){0,3}\w*[^\Wsiu]s"

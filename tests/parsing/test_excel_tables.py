@@ -978,6 +978,16 @@ def test_a_column_with_lines_beside_few_texts_is_a_table_of_its_own() -> None:
     assert [block.text for block in others] == ["行事", "年末のみ"]
 
 
+def test_a_column_with_lines_beside_notes_is_a_table_of_its_own() -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [(name,) for name in ["品名", "鉛筆", "消しゴム", "定規"]], lined=True)
+        write(sheet, [("※1 毎月数える",), ("※2 単位は本",), ("※3 単位は個",), ("※4 廃番",)], left=2)
+
+    table, notes = blocks_of(fill)
+    assert (table.cell_range, table.rows[0].cells) == ("A1:A4", ("品名",))
+    assert (notes.cell_range, notes.kind) == ("B1:B4", BlockKind.LIST_ITEM)
+
+
 def test_a_schedule_without_lines_is_a_table_below_its_title_block() -> None:
     days = [str(day) for day in range(1, 25)]
     tasks = [("設計", "山田"), ("製造", "佐々木"), ("検査", "田中"), ("納品", "山田"), ("支援", "佐々木")]

@@ -57,6 +57,28 @@ def test_a_later_clause_with_a_period_of_its_own_is_not_searched_with_that_of_th
 
 
 @pytest.mark.parametrize(
+    ("question", "context"),
+    [
+        ("2023年度の交通費の上限はいくらですか？また、2000円を超えるときは誰が承認しますか", "2023年度の交通費の上限"),
+        ("2023年度の売上はいくらですか？また、部品2010の在庫はいくつですか", "2023年度の売上"),
+        ("参加費1980円の講座の会場はどこですか？また、2024年の講師は誰ですか", "参加費1980円の講座の会場"),
+        ("2023年度の交通費の上限はいくらですか？また、2024年度はいくらですか", "交通費の上限"),
+        ("2023年4月1日(土)の会議の参加者は誰ですか？また、2024年4月1日の議題は何ですか", "会議の参加者"),
+        ("2023/4/1の会議の参加者は誰ですか？また、2024年4月の議題は何ですか", "会議の参加者"),
+        ("R5年度の補助金の対象者は誰ですか？また、２０２４年度の期限はいつですか", "補助金の対象者"),
+        ("明治30年の会社の社長は誰ですか？また、大正5年は誰ですか", "会社の社長"),
+        ("売上の2023年度の目標はいくらですか？また、2024年度はいくらですか", "売上の 目標"),
+        ("What was the FY2023 travel budget, and what was it in FY 2024?", "travel budget"),
+        ("What is stored in room 2010 by staff, and what was there in 2015?", "stored room 2010 staff"),
+        ("What does an essay in 2000 words hold, and what did it hold in 2010?", "essay 2000 words hold"),
+    ],
+)
+def test_a_period_is_told_from_other_figures_and_goes_whole(question: str, context: str) -> None:
+    _, second = parts_of(question)
+    assert second.context == context
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "トークンの有効期限は？",

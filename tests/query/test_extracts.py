@@ -27,6 +27,7 @@ from rag_assets.query.ask.quoted.asked_sections import numbers_named
 from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quoted.page_sections import PageBlock
 from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
+from rag_assets.query.ask.quoted.sureness import _lacks_field
 from rag_assets.query.ask.quoted.wanted import AnswerTraits, number_counted, without_count
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
@@ -1332,6 +1333,7 @@ def test_what_defines_what_is_asked_is_surely_an_answer() -> None:
         ("プランに選べる上限は？", False),
         ("帳票の物理名を4つとも知りたい", True),
         ("両方とも教えて", True),
+        ("3社ともう一社の名前は？", False),
     ],
 )
 def test_a_list_is_asked_for_where_the_question_wants_one(question: str, *, several: bool) -> None:
@@ -2026,10 +2028,38 @@ def test_a_cover_is_not_said_whole() -> None:
         ("3つの画面のうち最初に開くのは？", None, "3つの画面のうち最初に開くのは？"),
         ("What 2024 figures are final?", None, "What 2024 figures are final?"),
         ("What happens after the 30 days?", None, "What happens after the 30 days?"),
+        ("部品を十二件とも教えて", 12, "部品をとも教えて"),
+        ("部品は全部で二十三個ですか", 23, "部品は全部でですか"),
+        ("What are the four colleges?", 4, "What are the colleges?"),
+        ("Name all of the 4 colleges.", 4, "Name all of the colleges."),
     ],
 )
 def test_how_many_things_are_asked_for(question: str, number: int | None, rest: str) -> None:
     assert (number_counted(question), without_count(question)) == (number, rest)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "百二十件とも教えて",
+        "数十件とも教えて",
+        "2〜4件とも教えて",
+        "2、3件とも教えて",
+        "2から4件とも教えて",
+        "3社ともう一社の名前は?",
+        "5人ともめた件は?",
+        "3人ともなると料金は?",
+        "全部で10点満点の試験は?",
+        "1つとも教えて",
+        "Where is the Four Seasons hotel?",
+        "Who wrote the Seven Pillars of Wisdom?",
+        "What is the price of the 5 servers?",
+        "In which of the two offices is the printer?",
+        "Who says that all 3 is too few?",
+    ],
+)
+def test_other_numbers_are_not_how_many_things_are_asked_for(question: str) -> None:
+    assert (number_counted(question), without_count(question)) == (None, question)
 
 
 _TABLES = [
@@ -2113,6 +2143,42 @@ def test_a_title_block_does_not_tell_of_a_field_that_the_document_lacks(question
     )
     passage = replace(source(f"{title}\n\n{fields}"), beginning="利用者マスタ")
     assert extracts([Ask(question)], [passage])[1] is sure
+
+
+_USERS = "論理名 | 物理名 | 型 | 初期値 | PK\n氏名コード | code | varchar | 12 | ○\n氏名 | name | varchar | 40 |"
+
+
+@pytest.mark.parametrize(
+    ("question", "sure"),
+    [
+        ("氏名コードのデータの型は", True),
+        ("利用者マスタの氏名コードのデータの型は", True),
+        ("利用者マスタの部署コードのデータの型は", False),
+    ],
+)
+def test_only_what_names_a_field_is_one_that_a_document_may_lack(question: str, *, sure: bool) -> None:
+    passage = replace(source(_USERS), beginning="利用者マスタ")
+    assert extracts([Ask(question)], [passage])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("question", "lacks"),
+    [
+        ("What is the data type of the phone number in the table?", True),
+        ("What is the data type of the user name in the table?", False),
+        ("What is the default value for this in the form?", False),
+        ("What is the length of each in the table?", False),
+        ("What is the length of the primary key in the table?", False),
+        ("利用者マスタの主キーの型は", False),
+        ("利用者マスタの各項目の型は", False),
+        ("利用者マスタの全ての項目の型を教えて", False),
+        ("利用者マスタの全てのカラムの初期値を教えて", False),
+        ("機器の本体の型番は", False),
+        ("機器の本体の型は", True),
+    ],
+)
+def test_words_that_stand_for_any_field_name_none(question: str, *, lacks: bool) -> None:
+    assert _lacks_field(question, "user name | varchar | 40") is lacks
 
 
 @pytest.mark.parametrize(

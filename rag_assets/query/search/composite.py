@@ -7,10 +7,11 @@
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from rag_assets.query.search.rewriting_rules import keywords
-from rag_assets.text.folding import content_words
+from rag_assets.text.folding import FULL_DATE, content_words
 
 _MOST = 3  # parts
 _READ_CHARS = 500  # longer texts are no such questions
@@ -38,9 +39,20 @@ _CLAUSE_END = re.compile(
     re.IGNORECASE,
 )
 
-_PERIOD = re.compile(
-    r"(?<!\d)(?:19|20)\d\d(?!\d)(?:年度?)?|(?:令和|平成|昭和)\s?(?:\d+|元)年度?"
-)  # which another one replaces
+_YEAR = r"(?:19|20)\d\d"
+_MONTH = (
+    "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?"
+    "|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_PERIOD = re.compile(  # which another one replaces, with the particle behind it
+    rf"(?:{FULL_DATE.pattern}(?:\s?\([月火水木金土日](?:曜日?)?\))?"
+    rf"|(?:(?<![A-Za-z\d.-]){_YEAR}|(?:明治|大正|昭和|平成|令和)\s?(?:\d{{1,2}}|元)|(?<![A-Za-z\d_-])[RHS]\d{{1,2}})"
+    r"\s?年(?!間|生|問題)(?:度|\s?\d{1,2}月)?)(?:時点|現在|以[降前]|から|まで)?(?:における|において|[にで]は|[のにではがを])?"
+    rf"|\b(?:(?:FY\s?|fiscal (?:year )?|year ){_YEAR}\b"
+    rf"|(?:in|during|for|of|since|until) (?:{_MONTH} )?{_YEAR}(?=\s*(?:$|[,;:?!)]|\.(?!\d)"
+    r"|(?:and|is|are|was|were|do|does|did|has|have|had|by|for|at|on|from|to|the|under|with)\b)))",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +84,14 @@ def parts_of(question: str) -> tuple[Ask, ...]:
     clauses = [clause.strip() for clause in _CLAUSE_END.split(question) if content_words(keywords(clause))]
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()
+    clauses = clauses[:_MOST]
     context = keywords(clauses[0])
-    without_period = " ".join(_PERIOD.sub(" ", context).split())
+    without_period = keywords(_PERIOD.sub(" ", unicodedata.normalize("NFKC", clauses[0]))).removesuffix("の")
     return (
         Ask(clauses[0]),
-        *(Ask(clause, without_period if _PERIOD.search(clause) else context) for clause in clauses[1:_MOST]),
+        *(Ask(clause, without_period if _has_period(clause) else context) for clause in clauses[1:]),
     )
+
+
+def _has_period(text: str) -> bool:
+    return _PERIOD.search(unicodedata.normalize("NFKC", text)) is not None

@@ -167,17 +167,18 @@ def _blocks(cells: SheetCells) -> list[Block]:
 
 def _is_column_of_wider(rooms: Sequence[Room], floor: Floor, texts: Texts) -> bool:
     """Whether drawn cells are one column of a table whose others have no lines: one that touches it has texts in most
-    of its rows.
+    of its rows, which are not notes.
     """
     rows = {row for room in rooms for row, _ in room.texts}
     columns = {column for room in rooms for column in (room.area.left, room.area.right)}
     if len(columns) != 1 or len(rows) < _LEAST_ROWS:
         return False
     column = columns.pop()
-    return any(
-        sum(beside in texts[row] and floor.room_at(row, beside) is None for row in rows) >= _ALIGNED * len(rows)
-        for beside in (column - 1, column + 1)
-    )
+    for beside in (column - 1, column + 1):
+        others = [texts[row][beside] for row in rows if beside in texts[row] and floor.room_at(row, beside) is None]
+        if len(others) >= _ALIGNED * len(rows) and 2 * sum(text.startswith(_NOTES) for text in others) <= len(others):
+            return True
+    return False
 
 
 def _adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:

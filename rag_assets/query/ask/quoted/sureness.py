@@ -55,11 +55,18 @@ READ_SURELY = 3.0  # log odds by the model from which that does not count, as th
 _LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _TABLE_IN_LATIN = re.compile(rf"(?<![A-Za-z\d_./-])[A-Za-z]{{3,}}(?=[」』]?(?:{OF_TABLE.pattern}))", re.IGNORECASE)
-_ATTRIBUTE = "桁数|(?:データ)?型|初期値|デフォルト値?|[論物]理名"
+_ATTRIBUTE = "桁数|(?:データの?)?型(?![番式紙枠])|初期値|デフォルト値?|[論物]理名"
+_NO_FIELD = (  # of no name
+    "(?:[^のはがをにでと、。\\s「」『』]{0,18}(?:データ|項目|カラム|列|フィールド|属性|値|キー|引数|変数|パラメータ)"
+    "|全て|すべて|全部|それぞれ|各々|[PF]K)[」』]?の"
+    "|(?:the )?(?:(?:this|that|these|those|it|each|every|all|any|both)\\b"
+    "|(?:(?:primary|foreign) )?(?:key|column|field|attribute|value|item|parameter)s? (?:in|of|on)\\b)"
+)
 _FIELD = re.compile(  # of which something is asked that documents tell of fields, without the kind of code or name
-    rf"の[「『]?(?P<ja>[^のはがをにでと、。\s「」『』]{{2,20}}?)(?:コード|ID|番号|名称?|区分|フラグ|日[付時]?)?[」』]?の(?:{_ATTRIBUTE})"
-    r"|\b(?:length|data type|default(?: value)?|number of digits) (?:of|for) (?:the )?(?P<en>[\w' -]{3,40}?)"
-    r"(?= (?:columns?|fields?|attributes?|in|of|on)\b)",
+    rf"の[「『]?(?!{_NO_FIELD})(?P<ja>[^のはがをにでと、。\s「」『』]{{2,20}}?)"
+    rf"(?:コード|ID|番号|名称?|区分|フラグ|日[付時]?)?[」』]?の(?:{_ATTRIBUTE})"
+    rf"|\b(?:length|data type|default(?: value)?|number of digits) (?:of|for) (?!{_NO_FIELD})(?:the )?"
+    r"(?P<en>[\w' -]{3,40}?)(?= (?:columns?|fields?|attributes?|in|of|on)\b)",
     re.IGNORECASE,
 )
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage

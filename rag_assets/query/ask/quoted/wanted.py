@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rag_assets.query.ask.quoted.statements import ITEM, NAME_LABEL, Statement, StatementKind
-from rag_assets.query.several_asked import COUNTER, NUMBER, asks_for_several
+from rag_assets.query.several_asked import ALL, COUNTER, NUMBER, asks_for_several
 from rag_assets.text.folding import FULL_DATE, TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS
 
@@ -146,11 +146,15 @@ NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _SPELLED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _KANJI_DIGITS = "〇一二三四五六七八九十"
-_THINGS = r"(?!(?:second|minute|hour|day|week|month|year|dollar|percent)s?\b)[a-z]+s\b"
+_OF_NUMBER = rf"\d{_KANJI_DIGITS}百千万"
+_THINGS = (  # in lower case, as others are names: the Seven Pillars of Wisdom
+    r"(?!(?:(?:second|minute|hour|day|week|month|year|dollar|percent|time)s?|is|was|has|does|its|this)\b)(?-i:[a-z]+s)\b"
+)
 _ALL_COUNTED = re.compile(  # how many things are asked for, which need not stand beside them
-    rf"(?<![\d.,第])(?P<each>{NUMBER}){COUNTER}(?=とも)|(?<=全部で)(?P<whole>{NUMBER}){COUNTER}"
-    rf"|\b(?<=all |the )(?P<en>{'|'.join(_SPELLED)}|\d{{1,2}}) (?={_THINGS})"
-    rf"|\b(?<=what |hich )(?P<asked>{'|'.join(_SPELLED)}|\d{{1,2}}) (?={_THINGS})",
+    rf"(?<![{_OF_NUMBER}.,第数何〜~–-])(?<![{_OF_NUMBER}][、・])(?<![{_OF_NUMBER}]から)(?P<each>{NUMBER}){COUNTER}(?={ALL})"
+    rf"|(?<=全部で)(?P<whole>{NUMBER}){COUNTER}(?!満点|以[上下内]|未満)"
+    r"|(?P<before>\b(?:all (?:of )?(?:the |these |those )?|wh(?:at|ich) (?:are (?:the )?)?|(?:name|list) (?:the )?))"
+    rf"(?P<en>{'|'.join(_SPELLED)}|\d{{1,2}}) (?={_THINGS})",
     re.IGNORECASE,
 )
 _LETTERED = re.compile(r"[^\W\d_]")
@@ -381,15 +385,21 @@ class WeightedQuestion:
 def number_counted(question: str) -> int | None:
     """How many things a question says that it asks for all of (「4つとも」, "all four"); None where it does not."""
     match = _ALL_COUNTED.search(unicodedata.normalize("NFKC", question))
-    number = next(filter(None, match.groups())).lower() if match else ""
+    number = (match["each"] or match["whole"] or match["en"]).lower() if match else ""
     if number in _SPELLED:
         return _SPELLED.index(number) + 2
-    return int(number) if number.isdecimal() else _KANJI_DIGITS.index(number) if number else None
+    tens, ten, ones = number.partition("十")
+    if ten:
+        return 10 * _KANJI_DIGITS.index(tens or "一") + _KANJI_DIGITS.index(ones or "〇")
+    value = int(number) if number.isdecimal() else _KANJI_DIGITS.index(number) if number else 0
+    return value if value > 1 else None
 
 
 def without_count(question: str) -> str:
     """A question without how many things it asks for all of, which is neither one of them nor a number of one."""
-    return _ALL_COUNTED.sub("", unicodedata.normalize("NFKC", question)) if number_counted(question) else question
+    if number_counted(question) is None:
+        return question
+    return _ALL_COUNTED.sub(lambda match: match["before"] or "", unicodedata.normalize("NFKC", question))
 
 
 def terms_of(text: str) -> frozenset[str]:
