@@ -296,6 +296,16 @@ def test_an_answer_that_its_sources_do_not_confirm_is_told_from_passages_that_ar
     assert "Written by m" in text
 
 
+def test_words_that_were_sought_by_others_are_told_above_quotes(visitor: Visitor) -> None:
+    note = "「夏休み」は見当たらないため「夏季休暇」で探しました。"
+    answer = written_answer() | {"model": None, "answer": f"{note}\n資料の記載:\n- 8月11日から [1]"}
+    visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=json.dumps(answer)))
+    visitor.open("/")
+    text = visitor.ask("q").locator(".answer").inner_text()
+    assert note in text
+    assert "資料の記載" not in text
+
+
 def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -> None:
     visitor.open("/")
     turn = visitor.ask("zzqx wwvk")

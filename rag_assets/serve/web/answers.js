@@ -18,6 +18,7 @@ export function answerNodes(answer) {
       answer.failure && el("p", { class: "notice bad" }, t("modelFailed", { reason: answer.failure })),
       !answer.answered && el("p", { class: "notice" }, t(reasonOf(answer))),
       !answer.answered && answer.sentences.length > 0 && !answer.model && el("h4", {}, t("nearest")),
+      notes(answer).map((each) => el("p", { class: "quiet" }, each)),
       answer.sentences.length > 0 && sentences(answer, list),
       answer.removed_citations > 0 &&
         el("p", { class: "warn" }, t("removedCitations", { n: answer.removed_citations })),
@@ -27,6 +28,11 @@ export function answerNodes(answer) {
     sources: shown.length ? list : null,
     count: shown.length,
   };
+}
+
+/** What stands above quotes beside the usual words: words that were sought by others, files that could not be read. */
+function notes(answer) {
+  return answer.model ? [] : answer.answer.split("\n- ", 1)[0].split("\n").slice(0, -1);
 }
 
 /** Why a question counts as not answered. */
