@@ -957,6 +957,21 @@ def test_an_identifier_where_the_document_begins_is_no_doubt() -> None:
     assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("log_odds", "first"), [(3.0, "Each sheet names its owner."), (2.9, "Each sheet names what the sheet lists.")]
+)
+def test_what_hardly_answers_gives_way_to_what_surely_does(log_odds: float, first: str) -> None:
+    class Scripted:
+        def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            assert question == asked
+            return np.array([log_odds if "owner" in each.text else 0.0 for each in statements], np.float32)
+
+    asked = "What does each sheet name, and what must the sheet never list?"
+    texts = ["Each sheet names what the sheet lists.", "Each sheet names its owner."]
+    sources = [source(text, number, f"{number}.docx") for number, text in enumerate(texts, 1)]
+    assert told.extracts([Ask(asked)], sources, Scripted()).sentences[0].text == first
+
+
 @pytest.mark.parametrize(("log_odds", "sure"), [(2.0, False), (4.0, True)])
 def test_a_word_that_lacks_is_no_doubt_where_the_model_is_sure(log_odds: float, *, sure: bool) -> None:
     class Scripted:

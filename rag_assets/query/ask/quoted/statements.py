@@ -235,7 +235,7 @@ def heading_above(text: str, quote: str) -> str:
     return ""
 
 
-def _is_first_item(line: str) -> bool:
+def is_first_item(line: str) -> bool:
     """Whether a line is an item with a bullet, or the first number or letter."""
     match = ITEM.match(line)
     mark = match[0].strip() if match else ""
@@ -505,7 +505,7 @@ class _StatementReader:
     def _is_announced_item(self, line: str) -> bool:
         """Whether a line is the first item that the lead of the list announces, or counts on from the last one."""
         before = self.gathered[-1] if self.gathered else ""
-        return announces(self.lead) and (counts_on(before, line) if before else _is_first_item(line))
+        return announces(self.lead) and (counts_on(before, line) if before else is_first_item(line))
 
     def _prose(self, line: str) -> Iterator[Statement]:
         self._end_table()
