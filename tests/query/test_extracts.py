@@ -2144,3 +2144,37 @@ def test_a_title_block_does_not_tell_of_a_field_that_the_document_lacks(question
 def test_the_sum_of_all_is_not_what_each_has(question: str, text: str, *, lacks: bool) -> None:
     wanted = AnswerTraits.of(question)
     assert all(wanted.lacks_value(each) is lacks for each in statements(text))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "lacks"),
+    [
+        ("Who chaired the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nDate:\n3 May 2026\nGuests:", True),
+        ("Who chaired the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nChair:\nAnn Lee", False),
+        ("When was the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nDate:\n3 May 2026\nGuests:", False),
+        ("定例会議の議長は誰ですか", "会議名: 定例会議", True),
+        ("定例会議の議長は誰ですか", "議長: 山田", False),
+    ],
+)
+def test_who_is_not_told_by_labels_and_what_was_asked(question: str, text: str, *, lacks: bool) -> None:
+    wanted = AnswerTraits.of(question)
+    assert any(wanted.lacks_value(each) for each in statements(text)) is lacks
+
+
+def test_the_row_of_a_number_of_several_parts_is_found() -> None:
+    rows = [
+        "３．５ | 名前がありません。",
+        "３．６ | 古い鍵が違います。",
+        "６．３ | 入力が違います。",
+    ]
+    (first, *others), answers = extracts([Ask("メッセージID３．６の文言を教えてください。")], [source("\n".join(rows))])
+    assert answers
+    assert not others
+    assert first.text == "３．６ | 古い鍵が違います。"
+
+
+def test_names_listed_below_are_of_the_sentence_that_says_so() -> None:
+    days = ["New Year's Day", "Good Friday", "Thanksgiving (in November)", "Christmas (December 25)"]
+    lead = "The town observes the holidays listed below. One on a Sunday is moved to the Monday after it."
+    (whole,) = [each for each in statements("\n".join([lead, *days])) if each.kind is StatementKind.LIST]
+    assert whole.lines == (lead, *days)

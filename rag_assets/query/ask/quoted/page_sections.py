@@ -16,7 +16,7 @@ from itertools import pairwise, zip_longest
 from typing import Any, TypeAlias
 
 from rag_assets.query.ask.quoted.statements import ITEM, counts_on, is_first_item, split_cells, together
-from rag_assets.query.ask.quoted.wanted import codes_named, is_named
+from rag_assets.query.ask.quoted.wanted import codes_named, is_code, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import announces, is_total, one_line, squeezed
 
@@ -37,6 +37,7 @@ _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
 SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
+_LETTER = re.compile(r"[^\W\d_]")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -298,8 +299,8 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
     @cache
     def is_asked(cell: str) -> bool:
         value = cell.rpartition(": ")[2]
-        if value.isdecimal():
-            return value.lstrip("0") in codes
+        if not _LETTER.search(value):
+            return is_code(value, codes)
         return value.casefold()[:_LEAD_CHARS] in lower_text and is_named(folded_text, fold_name(value))
 
     rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
