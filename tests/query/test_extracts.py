@@ -2163,14 +2163,16 @@ def test_who_is_not_told_by_labels_and_what_was_asked(question: str, text: str, 
 
 def test_the_row_of_a_number_of_several_parts_is_found() -> None:
     rows = [
+        "メッセージID | 内容",
         "３．５ | 名前がありません。",
         "３．６ | 古い鍵が違います。",
         "６．３ | 入力が違います。",
     ]
-    (first, *others), answers = extracts([Ask("メッセージID３．６の文言を教えてください。")], [source("\n".join(rows))])
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    question = "メッセージID３．６の文言を教えてください。"
+    (first, *_), answers = extracts([Ask(question)], [source("\n".join(rows))], blocks)
     assert answers
-    assert not others
-    assert first.text == "３．６ | 古い鍵が違います。"
+    assert first.text == "メッセージID: ３．６ | 内容: 古い鍵が違います。"
 
 
 def test_names_listed_below_are_of_the_sentence_that_says_so() -> None:
