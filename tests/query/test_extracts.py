@@ -2175,6 +2175,26 @@ def test_the_row_of_a_number_of_several_parts_is_found() -> None:
     assert first.text == "メッセージID: ３．６ | 内容: 古い鍵が違います。"
 
 
+@pytest.mark.parametrize(
+    ("question", "is_whole"),
+    [("宿システムにはどんな機能がありますか", True), ("宿システムの宿予約機能ではどんなことができますか", False)],
+)
+def test_numbered_sections_are_a_list_where_none_is_named(question: str, *, is_whole: bool) -> None:
+    class Scripted:
+        def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            assert question
+            return np.array([4.0 if "宿予約" in each.text else 2.0 for each in statements], np.float32)
+
+    names = ["1.会員管理機能", "2.宿予約機能", "3.口コミ機能"]
+    sections = {name: f"宿システムの{name[2:]}では登録と閲覧ができる。" for name in names}
+    blocks = [PageBlock("heading", (), "機能要件")]
+    for name, told_text in sections.items():
+        blocks += [PageBlock("heading", ("機能要件",), name), PageBlock("paragraph", ("機能要件", name), told_text)]
+    text = "\n".join(block.text for block in blocks)
+    (first, *_), *_ = told.extracts([Ask(question)], [source(text)], Scripted(), lambda *_: blocks)
+    assert (first.text.splitlines() == text.splitlines()) is is_whole
+
+
 def test_names_listed_below_are_of_the_sentence_that_says_so() -> None:
     days = ["New Year's Day", "Good Friday", "Thanksgiving (in November)", "Christmas (December 25)"]
     lead = "The town observes the holidays listed below. One on a Sunday is moved to the Monday after it."

@@ -64,6 +64,7 @@ from rag_assets.query.ask.quoted.wanted import (
     AnswerTraits,
     WeightedQuestion,
     codes_named,
+    is_named,
     number_counted,
     term_kind,
     terms_of,
@@ -73,6 +74,7 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import asks_of_the_same, keywords
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import cut, is_asked_in_japanese, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
 
@@ -576,8 +578,10 @@ def _with_whole_list(
         for candidate in other_candidates
         if candidate.source.page_id == source.page_id
     ]
+    is_asked_alone = is_named(fold_name(question.text), fold_name(ITEM.sub("", known_lines[0])))
+    sections = () if is_asked_alone else numbered_sections(known_lines, beside_lines, blocks, WHOLE_CHARS)
     wholes = chain(
-        filter(None, [numbered_sections(known_lines, beside_lines, blocks, WHOLE_CHARS)]),
+        filter(None, [sections]),
         standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead),
     )
     for lines in map(without_empty_rows, wholes):
