@@ -37,7 +37,7 @@ _ANNOUNCES = re.compile(
 _ASKS = re.compile(r"(?:[?？]|か。|(?:です|ます|でしょう|ません|でした|ました)か|のか|教えて(?:ください|下さい)。?)$")
 _POINTS = re.compile(
     r"(?:以下の|下記の?|(?<![週日月年隔逐漸順])次の)(?:\w|\s\d)|(?:以下|下記|次)に(?:掲げ|挙げ|定め|規定|示|よ)"
-    r"|\b(?:the following|these) \w",
+    r"|\b(?:the following|these) \w|\b(?:listed|named|shown|set out|given) below\b",
     re.IGNORECASE,
 )
 

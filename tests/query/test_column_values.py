@@ -132,6 +132,24 @@ def test_a_list_answers_for_no_other_question(question: str) -> None:
     assert listed(question) is None
 
 
+@pytest.mark.parametrize(
+    ("question", "is_told"),
+    [
+        ("顧客管理システムの画面の利用者は？", True),
+        ("顧客管理システムに載っている画面の利用者を教えてください", True),
+        ("画面の利用者は？", False),  # of no document that it names
+        ("在庫システムの画面の利用者は？", False),
+        ("顧客管理システムの企業情報一覧画面の利用者は？", False),  # of one of them
+        ("顧客管理システムの画面の色は？", False),
+    ],
+)
+def test_a_column_of_a_list_is_told_with_what_its_rows_are_called(question: str, *, is_told: bool) -> None:
+    selection = listed(question)
+    assert (selection is not None) is is_told
+    if selection is not None:
+        assert [[column for column, _ in row] for row in selection.rows] == [["画面名", "利用者"]] * len(SCREENS)
+
+
 def test_a_table_that_is_called_no_list_lists_nothing() -> None:
     assert listed("どんな画面がありますか", ("画面設計書", "1 企業情報")) is None
 

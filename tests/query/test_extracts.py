@@ -958,6 +958,21 @@ def test_an_identifier_where_the_document_begins_is_no_doubt() -> None:
     assert [extracts([Ask(question)], [each])[1] for each in (passage, begun)] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("log_odds", "first"), [(3.0, "Each sheet names its owner."), (2.9, "Each sheet names what the sheet lists.")]
+)
+def test_what_hardly_answers_gives_way_to_what_surely_does(log_odds: float, first: str) -> None:
+    class Scripted:
+        def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            assert question == asked
+            return np.array([log_odds if "owner" in each.text else 0.0 for each in statements], np.float32)
+
+    asked = "What does each sheet name, and what must the sheet never list?"
+    texts = ["Each sheet names what the sheet lists.", "Each sheet names its owner."]
+    sources = [source(text, number, f"{number}.docx") for number, text in enumerate(texts, 1)]
+    assert told.extracts([Ask(asked)], sources, Scripted()).sentences[0].text == first
+
+
 @pytest.mark.parametrize(("log_odds", "sure"), [(2.0, False), (4.0, True)])
 def test_a_word_that_lacks_is_no_doubt_where_the_model_is_sure(log_odds: float, *, sure: bool) -> None:
     class Scripted:
@@ -2223,3 +2238,59 @@ def test_parts_that_several_documents_answer_need_be_nearly_sure(
         source(text, number, document) for number, (text, document) in enumerate(zip(texts, documents, strict=True), 1)
     ]
     assert extracts([Ask("甲社の日当は"), Ask("乙社の日当は")], sources)[1] is answers
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "lacks"),
+    [
+        ("Who chaired the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nDate:\n3 May 2026\nGuests:", True),
+        ("Who chaired the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nChair:\nAnn Lee", False),
+        ("When was the board meeting of 3 May 2026?", "Title:\nBoard Meeting\nDate:\n3 May 2026\nGuests:", False),
+        ("定例会議の議長は誰ですか", "会議名: 定例会議", True),
+        ("定例会議の議長は誰ですか", "議長: 山田", False),
+    ],
+)
+def test_who_is_not_told_by_labels_and_what_was_asked(question: str, text: str, *, lacks: bool) -> None:
+    wanted = AnswerTraits.of(question)
+    assert any(wanted.lacks_value(each) for each in statements(text)) is lacks
+
+
+def test_the_row_of_a_number_of_several_parts_is_found() -> None:
+    rows = [
+        "メッセージID | 内容",
+        "３．５ | 名前がありません。",
+        "３．６ | 古い鍵が違います。",
+        "６．３ | 入力が違います。",
+    ]
+    blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]
+    question = "メッセージID３．６の文言を教えてください。"
+    (first, *_), answers = extracts([Ask(question)], [source("\n".join(rows))], blocks)
+    assert answers
+    assert first.text == "メッセージID: ３．６ | 内容: 古い鍵が違います。"
+
+
+@pytest.mark.parametrize(
+    ("question", "is_whole"),
+    [("宿システムにはどんな機能がありますか", True), ("宿システムの宿予約機能ではどんなことができますか", False)],
+)
+def test_numbered_sections_are_a_list_where_none_is_named(question: str, *, is_whole: bool) -> None:
+    class Scripted:
+        def score(self, question: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            assert question
+            return np.array([4.0 if "宿予約" in each.text else 2.0 for each in statements], np.float32)
+
+    names = ["1.会員管理機能", "2.宿予約機能", "3.口コミ機能"]
+    sections = {name: f"宿システムの{name[2:]}では登録と閲覧ができる。" for name in names}
+    blocks = [PageBlock("heading", (), "機能要件")]
+    for name, told_text in sections.items():
+        blocks += [PageBlock("heading", ("機能要件",), name), PageBlock("paragraph", ("機能要件", name), told_text)]
+    text = "\n".join(block.text for block in blocks)
+    (first, *_), *_ = told.extracts([Ask(question)], [source(text)], Scripted(), lambda *_: blocks)
+    assert (first.text.splitlines() == text.splitlines()) is is_whole
+
+
+def test_names_listed_below_are_of_the_sentence_that_says_so() -> None:
+    days = ["New Year's Day", "Good Friday", "Thanksgiving (in November)", "Christmas (December 25)"]
+    lead = "The town observes the holidays listed below. One on a Sunday is moved to the Monday after it."
+    (whole,) = [each for each in statements("\n".join([lead, *days])) if each.kind is StatementKind.LIST]
+    assert whole.lines == (lead, *days)

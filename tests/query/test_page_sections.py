@@ -8,6 +8,7 @@ from rag_assets.query.ask.quoted.page_sections import (
     PageBlock,
     body_rows,
     header_rows,
+    numbered_sections,
     passages_naming,
     standing_together,
 )
@@ -234,3 +235,43 @@ def test_items_that_count_on_stand_together_within_a_longer_list(said: list[str]
     lines += ["B. Fees are due in May.", "1. A late fee is added.", *["C. It meets often and long."] * 3]
     page = [PageBlock("list_item", (), line) for line in lines]
     assert _whole(said, page, 70, is_lead=False) == tuple(lines[whole])
+
+
+_FUNCTIONS = ("1. Booking", "2. Members", "3. Coupons")
+_NUMBERED_PAGE = (
+    PageBlock("heading", ("Rules",), "Functions"),
+    *(
+        block
+        for name in _FUNCTIONS
+        for block in (
+            PageBlock("heading", ("Rules", "Functions"), name),
+            PageBlock("paragraph", ("Rules", "Functions", name), f"What {name[3:]} does."),
+        )
+    ),
+    PageBlock("heading", ("Rules",), "Flow"),
+)
+_NUMBERED_LINES = ("Functions", *(line for name in _FUNCTIONS for line in (name, f"What {name[3:]} does.")))
+
+
+@pytest.mark.parametrize(
+    ("others", "most_chars", "lines"),
+    [
+        (["1. Booking"], 900, _NUMBERED_LINES),
+        (["What Coupons does."], 60, ("Functions", *_FUNCTIONS)),
+        ([], 900, ()),  # it is one of them that is asked for
+        (["Flow"], 900, ()),
+    ],
+)
+def test_sections_whose_headings_count_on_are_a_list(
+    others: list[str], most_chars: int, lines: tuple[str, ...]
+) -> None:
+    assert numbered_sections(["2. Members", "What Members does."], others, _NUMBERED_PAGE, most_chars) == lines
+    two_sections = _NUMBERED_PAGE[:5]
+    assert numbered_sections(["2. Members"], others, two_sections, most_chars) == ()
+
+
+def test_of_a_long_section_the_lines_that_name_its_parts_are_said() -> None:
+    names = ["Cashier:", "Custodial:", "Merchandising:"]
+    text = "Whoever does this job greets people and thanks them. " * 8
+    parts = [PageBlock("paragraph", ("Jobs",), line) for name in names for line in (name, text)]
+    assert _whole(["Jobs"], [PageBlock("heading", (), "Jobs"), *parts], 900, is_lead=False) == ("Jobs", *names)

@@ -22,7 +22,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, cand
 from rag_assets.query.ask.quoted.page_sections import (
     PageBlocks,
     cells_of,
+    numbered_sections,
     standing_together,
 )
 from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of, text_of
@@ -65,6 +66,7 @@ from rag_assets.query.ask.quoted.wanted import (
     AnswerTraits,
     WeightedQuestion,
     codes_named,
+    is_named,
     number_counted,
     term_kind,
     terms_of,
@@ -74,6 +76,7 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import asks_of_the_same, keywords
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import cut, is_asked_in_japanese, is_japanese
 from rag_assets.text.plain import announces, asks, one_line, squeezed
 
@@ -103,6 +106,8 @@ _PLACE_CHARS = 80  # of the place of one
 _CONTEXT_CHARS = 120  # of what it stands under, the last ones
 _LOG_ODDS = 0.1  # weight of how surely one answers, by the model
 _COVERED = 1.3  # weight of the question's words that the passage holds
+_READ_UNSURELY = 1.0  # log odds below which the best statement gives way to one that is surely read
+_READ_BETTER = 0.95  # of its score
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
 _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
@@ -355,7 +360,7 @@ def _ranking(
         for (score, candidate), odds in zip(best, log_odds, strict=True)
     ]
     ranking = _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
-    return _named_row_first(question, ranking)
+    return _surely_read_first(_named_row_first(question, ranking))
 
 
 def _asks_the_same(question: WeightedQuestion, statement: Statement) -> bool:
@@ -407,6 +412,24 @@ def _named_row_first(
         is_beside = other.source.page_id == best.source.page_id and other.log_odds >= best.log_odds
         if is_beside and question.keyed(other.statement):
             return [(score, other), *ranking[:place], *ranking[place + 1 :]]
+    return ranking
+
+
+def _surely_read_first(ranking: list[tuple[float, Candidate]]) -> list[tuple[float, Candidate]]:
+    """A ranking whose best candidate was read as one that hardly answers, with the first one about as good that surely
+    does before it, and without those that hardly answer; which of two rows of a document is asked for words tell.
+    """
+    score, best = ranking[0]
+    if best.log_odds >= _READ_UNSURELY:
+        return ranking
+    for place, (other_score, other) in enumerate(ranking):
+        if other_score < _READ_BETTER * score:
+            break
+        are_rows = best.statement.kind is other.statement.kind is StatementKind.ROW
+        is_beside_row = are_rows and best.source.document_id == other.source.document_id
+        if other.log_odds >= READ_SURELY and not is_beside_row:
+            rest = [pair for pair in ranking[:place] + ranking[place + 1 :] if pair[1].log_odds >= _READ_UNSURELY]
+            return [(score, other), *rest]
     return ranking
 
 
@@ -554,7 +577,18 @@ def _with_whole_list(
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
     of_page = [holder for holder in sources if holder.page_id == source.page_id]
     is_row = first.statement.kind is StatementKind.ROW  # which passages hold in several forms
-    for lines in map(without_empty_rows, standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead)):
+    beside_lines = [
+        candidate.statement.lines[0] if candidate.statement.lines else candidate.statement.text
+        for candidate in other_candidates
+        if candidate.source.page_id == source.page_id
+    ]
+    is_asked_alone = is_named(fold_name(question.text), fold_name(ITEM.sub("", known_lines[0])))
+    sections = () if is_asked_alone else numbered_sections(known_lines, beside_lines, blocks, WHOLE_CHARS)
+    wholes = chain(
+        filter(None, [sections]),
+        standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead),
+    )
+    for lines in map(without_empty_rows, wholes):
         held_lines = _held_lines(lines, source, of_page)
         if len(held_lines) < len(lines):
             held_lines = _held_lines(lines, source, [*of_page, *beside(source)])

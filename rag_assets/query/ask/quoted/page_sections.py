@@ -12,28 +12,32 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.quoted.statements import ITEM, counts_on, split_cells, together
-from rag_assets.query.ask.quoted.wanted import codes_named, is_named
+from rag_assets.query.ask.quoted.statements import ITEM, counts_on, is_first_item, split_cells, together
+from rag_assets.query.ask.quoted.wanted import codes_named, is_code, is_named
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import announces, is_total, one_line, squeezed
 
 _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
+_PARAGRAPH = "paragraph"
 _CELL = " | "
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _NOTE = "note"
 _MOST_MERGED = 8  # columns at the left of a table
 _LEAST_LINES = 3
+_LEAST_SECTIONS = 3  # whose headings count on
+_LABEL_CHARS = 40  # of a line that names what stands below it
 _LEAST_HELD = 0.5  # of the lines that stand together with others
 _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
 _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
 SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
+_LETTER = re.compile(r"[^\W\d_]")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 
 
@@ -173,6 +177,45 @@ def standing_together(
         yield lines
 
 
+def numbered_sections(
+    said: Sequence[str], others: Sequence[str], blocks: Sequence[PageBlock], most_chars: int
+) -> tuple[str, ...]:
+    """The sections whose headings count on from one to the first of their form, among them that of a line, with the
+    heading above; their headings alone where all is too long.
+
+    Args:
+        said: Lines of the page, one after the other.
+        others: Lines, of which at least half of the sections have one.
+        blocks: The page.
+        most_chars: Characters of all lines, with their ends.
+
+    Returns:
+        Nothing where there are fewer than three such sections, or `others` are of fewer.
+    """
+    blocks = _of_text(blocks)
+    place = _place(list(filter(None, map(squeezed, said))), blocks)
+    path = blocks[place].path if place is not None else ()
+    headings = [at for at, block in enumerate(blocks) if block.kind == _HEADING and block.path[:-1] == path[:-1]]
+    own = next((at for at, heading in enumerate(headings) if blocks[heading].path == path), None)
+    if own is None:
+        return ()
+    names = [blocks[heading].lines[0] if blocks[heading].lines else "" for heading in headings]
+    first = last = own
+    while first and counts_on(names[first - 1], names[first]):
+        first -= 1
+    while last + 1 < len(names) and counts_on(names[last], names[last + 1]):
+        last += 1
+    run = headings[first : last + 1]
+    sections = [blocks[slice(*_section(blocks, heading))] for heading in run]
+    texts = [{squeezed(line) for block in section for line in block.lines} for section in sections]
+    asked_count = sum(any(squeezed(line) in text for line in (*said, *others)) for text in texts)
+    if len(run) < _LEAST_SECTIONS or not is_first_item(names[first]) or asked_count * 2 < len(run):
+        return ()
+    above = path[-2:-1]
+    lines = (*above, *(line for section in sections for block in section for line in block.lines))
+    return lines if _fits(lines, most_chars) else (*above, *names[first : last + 1])
+
+
 def _fits(lines: Sequence[str], most_chars: int) -> bool:
     return sum(len(line) + 1 for line in lines) <= most_chars
 
@@ -256,8 +299,8 @@ def passages_naming(question: str, passages: Mapping[str, str]) -> list[str]:
     @cache
     def is_asked(cell: str) -> bool:
         value = cell.rpartition(": ")[2]
-        if value.isdecimal():
-            return value.lstrip("0") in codes
+        if not _LETTER.search(value):
+            return is_code(value, codes)
         return value.casefold()[:_LEAD_CHARS] in lower_text and is_named(folded_text, fold_name(value))
 
     rows: dict[str, tuple[str, frozenset[str]]] = {}  # of each row the first passage, and the cells named
@@ -338,8 +381,17 @@ def _outline(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:
         return ()
     path = blocks[place].path
     first, last = _section(blocks, place)
-    inner = (block for block in blocks[first + 1 : last] if block.kind == _HEADING and block.path[:-1] == path)
+    section = blocks[first + 1 : last]
+    inner = [block for block in section if block.kind == _HEADING and block.path[:-1] == path]
+    inner = inner or [block for block, below in pairwise(section) if _labels(block, below)]
     return (*blocks[place].lines, *(line for block in inner for line in block.lines))
+
+
+def _labels(block: PageBlock, below: PageBlock) -> bool:
+    """Whether a block is a short line with a colon that names what the text below it tells."""
+    is_short = block.kind == _PARAGRAPH and len(block.lines) == 1 and len(block.text) <= _LABEL_CHARS
+    is_text = below.kind == _PARAGRAPH and len(below.text) > _LABEL_CHARS
+    return is_short and is_text and block.lines[0].endswith((":", "："))
 
 
 def _counted(blocks: Sequence[PageBlock], place: int) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ _SECTION_NAME = re.compile(
 _CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
 _SUBSECTION = re.compile(r"\d+[.．]\d|\d{1,2}-\d{1,2}\b|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
 _CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
+_LISTED_BELOW = re.compile(r"\b(?:listed|named|shown|set out|given) below\b", re.IGNORECASE)
 _BULLETS = "・•●○◦■□◆◇▪‣►▶➢✓*-"
 ITEM = re.compile(
     rf"^(?:[{_BULLETS}]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
@@ -235,7 +236,7 @@ def heading_above(text: str, quote: str) -> str:
     return ""
 
 
-def _is_first_item(line: str) -> bool:
+def is_first_item(line: str) -> bool:
     """Whether a line is an item with a bullet, or the first number or letter."""
     match = ITEM.match(line)
     mark = match[0].strip() if match else ""
@@ -346,6 +347,9 @@ class _StatementReader:
         items = any(map(ITEM.match, self.following)) or (
             _POINTS_TO_ROWS.search(sentence) and _is_row(self.following[0])
         )
+        are_names = all(line and _is_heading(line) and not _is_row(line) for line in self.following)
+        if _LISTED_BELOW.search(sentence) and are_names:
+            return True
         return bool(_leads_on(sentence) and items) or announces(sentence, surely=True)
 
     def _nests(self, line: str) -> bool:
@@ -505,7 +509,7 @@ class _StatementReader:
     def _is_announced_item(self, line: str) -> bool:
         """Whether a line is the first item that the lead of the list announces, or counts on from the last one."""
         before = self.gathered[-1] if self.gathered else ""
-        return announces(self.lead) and (counts_on(before, line) if before else _is_first_item(line))
+        return announces(self.lead) and (counts_on(before, line) if before else is_first_item(line))
 
     def _prose(self, line: str) -> Iterator[Statement]:
         self._end_table()

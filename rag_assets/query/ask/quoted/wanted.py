@@ -84,9 +84,10 @@ _LEAST_LABEL = 2  # characters
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
-    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
+    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"\d+(?:\.\d+)*")
 _PAID = "(?:dues|fees?|prices?|costs?|rent|salary|wages?|deposits?|premiums?|fines?|tuition|fares?)"
 _MONEY_ASKED = re.compile(
     r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
@@ -130,6 +131,8 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _MEASURE = re.compile(r"[(（](?:秒|分|時間|日|日数|週|週間|か月|ヶ月|カ月|月|年)[)）]$")
+_WHO_ASKED = re.compile(r"誰|だれ|どなた|\b(?:who|whom|whose)\b", re.IGNORECASE)
+_LABEL = re.compile(r"^[^:：|]{1,40}[:：](?!\d)")
 _PATH_ASKED = re.compile(
     r"(?:ファイル(?:の名前|名)|URL|URI|(?<![^\W])パス)(?:は|って)?(?:(?:何|なん|なに|どこ)(?:で(?:す|しょ)|に|と|[?？。]|$)|を教え|[?？。]|$)"
     r"|\bwhat (?:is|are) the (?:\w+ ){0,2}(?:file ?name|url|uri|path)s?\b",
@@ -181,6 +184,7 @@ class AnswerTraits:
         until: Whether for a term.
         link: Whether for what comes before or after something.
         path: Whether for the name of a file or an address.
+        known: The terms of a question for a person, of which an answer must say more; empty for others.
         each: Of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none.
         numbers: That stand in the question itself.
         attributes: Names of what is asked for, folded.
@@ -196,6 +200,7 @@ class AnswerTraits:
     until: bool
     link: bool
     path: bool
+    known: frozenset[str]
     each: str
     numbers: frozenset[str]
     attributes: tuple[str, ...]
@@ -220,6 +225,7 @@ class AnswerTraits:
             bool(_UNTIL_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
             bool(_PATH_ASKED.search(text)),
+            terms_of(question) if _WHO_ASKED.search(text) else frozenset(),
             next((match["ja"] or match["en"] for match in _EACH_ASKED.finditer(text) if not _OF_ALL.search(text)), ""),
             frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
@@ -253,6 +259,7 @@ class AnswerTraits:
             or (self.path and not _PATH.search(text))
             or (self.time and not _has(_TIME, _MEASURE, text, statement.cells))
             or (self.each and self.measured and _tells_sum_alone(statement, self.each))
+            or (self.known and _terms_behind_labels(statement) <= self.known)
         ):
             return True
         is_new = any(number not in self.numbers for number in _NUMBER.findall(text))
@@ -308,6 +315,11 @@ def codes_named(question: str) -> frozenset[str]:
     return frozenset(filter(None, (code.lstrip("0") for codes in matches for code in codes)))
 
 
+def is_code(value: str, codes: Set[str]) -> bool:
+    """Whether a value is one of the numbers by which a question names something, also one of several parts (`3.6`)."""
+    return _CODE.fullmatch(value) is not None and value.lstrip("0") in codes
+
+
 def _has(
     text_pattern: re.Pattern[str], label_pattern: re.Pattern[str], text: str, cells: Sequence[tuple[str, str]]
 ) -> bool:
@@ -318,6 +330,12 @@ def _has(
     is_below = any(label_pattern.search(label) and NUMBERED.search(value) for label, value in cells)
     is_beside = any(label_pattern.search(value) and not NUMBERED.search(value) for value in values)
     return is_below or (is_beside and any(labels) and any(map(_ALL_NUMBER.fullmatch, values)))
+
+
+def _terms_behind_labels(statement: Statement) -> frozenset[str]:
+    """The terms of a statement without those of labels: names of columns, and what stands before a colon."""
+    values = [value for _, value in statement.cells] or statement.lines or (statement.text,)
+    return terms_of(" ".join(_LABEL.sub("", value) for value in values))
 
 
 def _tells_sum_alone(statement: Statement, each: str) -> bool:
@@ -360,7 +378,7 @@ class WeightedQuestion:
             cells += [fold_name(name)] if _LETTERED.search(name := ITEM.sub("", value)) else []
             named, notes = _NOTE_BEHIND.subn("", value)
             cells += [fold_name(named)] if notes and len(named) >= _LEAST_NAMED else []
-        if any(cell.isdecimal() and cell.lstrip("0") in self.codes for cell in cells):
+        if any(is_code(cell, self.codes) for cell in cells):
             return _QUOTED_CELL
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         is_quoted = not quotes.isdisjoint(cells)

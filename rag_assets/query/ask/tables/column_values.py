@@ -34,6 +34,9 @@ _THINGS_ASKED = re.compile(
     rf"|{_THING}の?一覧(?:表)?(?:を|は|が)?(?:教え|見せ|見た|知り|示し|挙げ|出し|くだ|お願い|欲し|ほし|$)"
     rf"|{_THING}(?:を|は)(?:全部|すべて|全て)(?:教え|見せ|知り|示し|挙げ|列挙)"
 )
+_FIELD_ASKED = re.compile(
+    rf"{_THING}の{_THING}(?:は|って|を(?:教え|見せ|知り|示し|挙げ)[^の]{{0,8}})?(?:(?:何|なに)(?:です)?か?)?$"
+)
 _LEAST_WORD = 2  # characters of a word that a table must be called by
 _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[a-z\d]+")
 _NAME = "名称?|名前"
@@ -81,9 +84,11 @@ def things_of_list(question: str, table: TableOfPage, tables: Sequence[TableOfPa
         of its place or of how its document begins.
     """
     folded_text = fold_name(question.strip().rstrip("。?？! "))
-    match = _THINGS_ASKED.search(folded_text) if len(question) <= QUESTION_CHARS else None
-    if match is None:
+    if len(question) > QUESTION_CHARS:
         return None
+    match = _THINGS_ASKED.search(folded_text)
+    if match is None:
+        return _field_of_things(folded_text, table)
     thing = next(filter(None, match.groups()))
     names = [*map(fold_name, table.names)]
     called_list = next((name for name in table.names if f"{thing}一覧" in fold_name(name)), None)
@@ -110,6 +115,29 @@ def things_of_list(question: str, table: TableOfPage, tables: Sequence[TableOfPa
     identifiers = [at for at, key in enumerate(table.keys) if at != place and _IDENTIFIER.search(key)]
     said_places = [*[at for at in identifiers if table.is_told_apart_by(at)][:1], place]
     pairs = tuple(tuple((table.columns[at], row[at]) for at in said_places if row[at]) for row in rows)
+    return Selection(pairs, tuple(rows), number_said(len(rows), folded_text, called_list))
+
+
+def _field_of_things(folded_text: str, table: TableOfPage) -> Selection | None:
+    """What all rows of a table that is called a list of things have in the column of which a question asks for these
+    (「…に載っているテーブルの物理名は」, of テーブル一覧), with what each is called.
+
+    None where the question names neither the document nor its place, or anything else.
+    """
+    match = _FIELD_ASKED.search(folded_text)
+    place = next((at for at, key in enumerate(table.keys) if match is not None and key == match[2]), None)
+    if match is None or place is None:
+        return None
+    called_list = next((name for name in table.names if fold_name(name).endswith(f"{match[1]}一覧")), None)
+    called = " ".join([*map(fold_name, table.names), fold_name(table.beginning)])
+    rest = _FIELD_ASKED.sub(" ", folded_text)
+    words = [word for word in _WORDS.findall(rest) if len(word) >= _LEAST_WORD]
+    is_of_place = bool(words) and all(word in called for word in words)
+    rows = [row for row in table.rows if row[place]]
+    if called_list is None or not is_of_place or CONDITIONED.search(rest) or not 1 < len(rows) <= _MOST_VALUES:
+        return None
+    places = sorted({place, place if table.name_place is None else table.name_place})
+    pairs = tuple(tuple((table.columns[at], row[at]) for at in places if row[at]) for row in rows)
     return Selection(pairs, tuple(rows), number_said(len(rows), folded_text, called_list))
 
 
