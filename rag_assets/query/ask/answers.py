@@ -114,35 +114,22 @@ class Answer:
 
 @dataclass(frozen=True)
 class EvidenceFound:
-    """Passages were found; the answer is written next.
+    """Passages were found; the answer is written next."""
 
-    Attributes:
-        hits: The passages, best first.
-        trace: What was done so far.
-    """
-
-    hits: tuple[Hit, ...]
-    trace: Trace
+    hits: tuple[Hit, ...]  # the passages, best first
+    trace: Trace  # what was done so far
 
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A further piece of the text, as it is being written; not checked yet.
+    """A further piece of the text, as it is being written; not checked yet."""
 
-    Attributes:
-        text: The piece.
-    """
-
-    text: str
+    text: str  # the piece
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The checked answer; the last event. Its text replaces the pieces.
-
-    Attributes:
-        answer: The answer.
-    """
+    """The checked answer; the last event. Its text replaces the pieces."""
 
     answer: Answer
 
@@ -152,22 +139,15 @@ AnswerEvent = EvidenceFound | TextPiece | Answered
 
 @dataclass(frozen=True)
 class AnswerParts:
-    """An answer before it is put together; no sentences where the documents do not say.
+    """An answer before it is put together; no sentences where the documents do not say."""
 
-    Attributes:
-        sentences: The answer.
-        sources: What was given to answer it.
-        opening: What stands above the sentences where no model wrote them; all that is said where there are none. Empty
-            for the usual words.
-        near: Whether the sentences are only near to the question, and no answer.
-        removed: Citations that were taken out.
-    """
-
-    sentences: tuple[Sentence, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sentences: tuple[Sentence, ...] = ()  # the answer
+    sources: tuple[Source, ...] = ()  # what was given to answer it
+    # what stands above the sentences where no model wrote them; all that is said where there are none. Empty for the
+    # usual words
     opening: str = ""
-    near: bool = False
-    removed: int = 0
+    near: bool = False  # whether the sentences are only near to the question, and no answer
+    removed: int = 0  # citations that were taken out
 
 
 def numbered_as_cited(

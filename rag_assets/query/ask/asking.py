@@ -52,20 +52,13 @@ _OTHER_WORD = "「{word}」は見当たらないため「{other}」で探しま�
 
 @dataclass(frozen=True)
 class Asking:
-    """Answers questions from what was found.
+    """Answers questions from what was found."""
 
-    Attributes:
-        model: Who writes; None, or one that does not write, for quotes.
-        reader: How answers are written.
-        reports: How questions are answered from community reports.
-        scorer: Tells how surely statements answer; None goes by words alone.
-        meaning: Compares what a model wrote with a quote of another language; None where nothing can.
-    """
-
-    model: LanguageModel | None
-    reader: ReaderOptions
-    reports: ReaderOptions
-    scorer: AnswerScorer | None = None
+    model: LanguageModel | None  # who writes; None, or one that does not write, for quotes
+    reader: ReaderOptions  # how answers are written
+    reports: ReaderOptions  # how questions are answered from community reports
+    scorer: AnswerScorer | None = None  # tells how surely statements answer; None goes by words alone
+    # compares what a model wrote with a quote of another language; None where nothing can
     meaning: Meaning | None = None
 
     def events(self, found: Found, *, live: bool) -> Iterator[AnswerEvent]:

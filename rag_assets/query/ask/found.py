@@ -30,31 +30,18 @@ _BESIDE = 30  # passages of a page that a list may go on in
 
 @dataclass(frozen=True)
 class Found:
-    """A question, the passages found for it, and how more is found.
+    """A question, the passages found for it, and how more is found."""
 
-    Attributes:
-        question: As asked.
-        parameters: How it was searched.
-        request: The search, with the filters as they are applied, and as it was rewritten where it was.
-        hits: The passages, best first.
-        indexes: The serving tables.
-        hits_of: Makes hits of candidates.
-        stored: The stored tables.
-        find: Finds passages for a part of the question.
-        find_in: Finds passages of one document.
-        trace: Told what is done.
-    """
-
-    question: str
-    parameters: SearchParameters
-    request: RetrievalRequest
-    hits: tuple[Hit, ...]
-    indexes: Indexes
-    hits_of: Callable[[Sequence[Candidate], TraceRecorder], tuple[Hit, ...]]
-    stored: StoredTables
-    find: Callable[[str], tuple[Hit, ...]]
-    find_in: Callable[[str, str], tuple[Hit, ...]]
-    trace: TraceRecorder
+    question: str  # as asked
+    parameters: SearchParameters  # how it was searched
+    request: RetrievalRequest  # the search, with the filters as they are applied, and as it was rewritten where it was
+    hits: tuple[Hit, ...]  # the passages, best first
+    indexes: Indexes  # the serving tables
+    hits_of: Callable[[Sequence[Candidate], TraceRecorder], tuple[Hit, ...]]  # makes hits of candidates
+    stored: StoredTables  # the stored tables
+    find: Callable[[str], tuple[Hit, ...]]  # finds passages for a part of the question
+    find_in: Callable[[str, str], tuple[Hit, ...]]  # finds passages of one document
+    trace: TraceRecorder  # told what is done
 
     @property
     def language(self) -> str:

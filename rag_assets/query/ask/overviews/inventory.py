@@ -224,17 +224,11 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class InventoryAsked:
-    """What a question asks of the files.
+    """What a question asks of the files."""
 
-    Attributes:
-        kind: Their number, their names, the newest or oldest, or those that could not be read.
-        text: The question.
-        of_folders: Whether folders are asked for.
-    """
-
-    kind: _Kind
-    text: str
-    of_folders: bool = False
+    kind: _Kind  # their number, their names, the newest or oldest, or those that could not be read
+    text: str  # the question
+    of_folders: bool = False  # whether folders are asked for
 
     @classmethod
     def of(cls, question: str) -> Self | None:
@@ -258,17 +252,12 @@ class InventoryAsked:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Files of one or several formats and kinds.
+    """Files of one or several formats and kinds."""
 
-    Attributes:
-        rows: The files.
-        nouns: What the question calls them, each with the files it means; empty for all files.
-        is_of_kind: Whether a kind is named, which only names of files tell.
-    """
-
-    rows: Sequence[_Row]
+    rows: Sequence[_Row]  # the files
+    # what the question calls them, each with the files it means; empty for all files
     nouns: Mapping[str, Sequence[_Row]]
-    is_of_kind: bool
+    is_of_kind: bool  # whether a kind is named, which only names of files tell
 
 
 def _choice(text: str, question: str, folder: str, rows: Sequence[_Row]) -> _Chosen:

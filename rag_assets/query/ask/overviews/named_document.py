@@ -148,19 +148,12 @@ def without_size(question: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class SummaryAsked:
-    """What a question calls the one document that it asks to be summed up.
-
-    Attributes:
-        name: The name.
-        says_document: Whether it says that it means a document, not a term.
-        is_quoted: Whether it puts the name in quotation marks.
-        of_part: Whether it asks for what a part of a document may be called, too, as 「の概要」.
-    """
+    """What a question calls the one document that it asks to be summed up."""
 
     name: str
-    says_document: bool
-    is_quoted: bool
-    of_part: bool
+    says_document: bool  # whether it says that it means a document, not a term
+    is_quoted: bool  # whether it puts the name in quotation marks
+    of_part: bool  # whether it asks for what a part of a document may be called, too, as 「の概要」
 
     @classmethod
     def of(cls, question: str) -> Self | None:
@@ -185,15 +178,10 @@ class SummaryAsked:
 
 @dataclass(frozen=True)
 class NamedDocument:
-    """The document that a question names.
+    """The document that a question names."""
 
-    Attributes:
-        row: Its `document_id`, `folder`, `format`, `status`, `title` and `page_count`.
-        surely: Whether the question gives the name of its file.
-    """
-
-    row: Mapping[str, object]
-    surely: bool
+    row: Mapping[str, object]  # its `document_id`, `folder`, `format`, `status`, `title` and `page_count`
+    surely: bool  # whether the question gives the name of its file
 
 
 def named_document(question: str, stored: StoredTables, allowed: Collection[str] | None) -> NamedDocument | None:

@@ -137,25 +137,16 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class _Group:
-    """Documents that are told of together.
+    """Documents that are told of together."""
 
-    Attributes:
-        label: What they are called.
-        count: How many they are.
-        names: What some of them are called, by document.
-        said: What they say, the best first.
-        entities: Names of what they tell of and others do not, each with a document that it stands in.
-        purposes: What they say they are for, the best first.
-        document: The document, of a group of one.
-    """
-
-    label: str
-    count: int
-    names: Mapping[str, str]
-    said: Sequence[TypicalSentence]
+    label: str  # what they are called
+    count: int  # how many they are
+    names: Mapping[str, str]  # what some of them are called, by document
+    said: Sequence[TypicalSentence]  # what they say, the best first
+    # names of what they tell of and others do not, each with a document that it stands in
     entities: Sequence[tuple[str, str]] = ()
-    purposes: Sequence[Purpose] = ()
-    document: str = ""
+    purposes: Sequence[Purpose] = ()  # what they say they are for, the best first
+    document: str = ""  # the document, of a group of one
 
 
 def opening(language: str) -> str:

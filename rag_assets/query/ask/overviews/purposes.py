@@ -69,19 +69,12 @@ _NOT = re.compile(
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a document says it is for.
-
-    Attributes:
-        document_id: The document.
-        text: The sentence, as it stands in a passage.
-        score: How much it looks like one.
-        of_system: Whether it says so of a system or product, and not of a document or a part.
-    """
+    """What a document says it is for."""
 
     document_id: str
-    text: str
-    score: float
-    of_system: bool
+    text: str  # the sentence, as it stands in a passage
+    score: float  # how much it looks like one
+    of_system: bool  # whether it says so of a system or product, and not of a document or a part
 
 
 def purposes(groups: Sequence[Collection[str]], stored: StoredTables) -> dict[str, Purpose]:

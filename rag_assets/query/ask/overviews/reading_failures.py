@@ -184,19 +184,12 @@ _NOUNS: Mapping[FailureCause, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class FailuresAsked:
-    """What a question asks of the files that could not be read.
+    """What a question asks of the files that could not be read."""
 
-    Attributes:
-        causes: The causes that it names; empty for all.
-        partly: Whether it asks for files of which a part could not be read.
-        rest: The question without the words for failures.
-        of_things: Whether it need not say that it means files.
-    """
-
-    causes: frozenset[FailureCause]
-    partly: bool
-    rest: str
-    of_things: bool
+    causes: frozenset[FailureCause]  # the causes that it names; empty for all
+    partly: bool  # whether it asks for files of which a part could not be read
+    rest: str  # the question without the words for failures
+    of_things: bool  # whether it need not say that it means files
 
     @classmethod
     def of(cls, text: str, *, names_file: bool = False) -> Self | None:

@@ -116,19 +116,12 @@ _EVERYTHING = re.compile(
 
 @dataclass(frozen=True)
 class Scope:
-    """Documents that a question is about.
+    """Documents that a question is about."""
 
-    Attributes:
-        name: What they are named by; empty where all are meant.
-        rows: Of each its `document_id`, `folder`, `format`, `status` and `title`, by id.
-        missing: Name of a folder that is asked about and that there is not.
-        folders: The folders that there are, where one is missing.
-    """
-
-    name: str
-    rows: tuple[Mapping[str, str], ...]
-    missing: str = ""
-    folders: tuple[str, ...] = ()
+    name: str  # what they are named by; empty where all are meant
+    rows: tuple[Mapping[str, str], ...]  # of each its `document_id`, `folder`, `format`, `status` and `title`, by id
+    missing: str = ""  # name of a folder that is asked about and that there is not
+    folders: tuple[str, ...] = ()  # the folders that there are, where one is missing
 
 
 def scope_of(

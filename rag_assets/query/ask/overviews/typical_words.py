@@ -59,17 +59,11 @@ class TypicalSentence:
 
 @dataclass(frozen=True)
 class TypicalWords:
-    """The words of all documents read.
+    """The words of all documents read."""
 
-    Attributes:
-        statements: By document, in order.
-        holders: The documents of each word, by folded word.
-        spelled: How each is spelled most.
-    """
-
-    statements: Mapping[str, tuple[TypicalSentence, ...]]
-    holders: Mapping[str, frozenset[str]]
-    spelled: Mapping[str, str]
+    statements: Mapping[str, tuple[TypicalSentence, ...]]  # by document, in order
+    holders: Mapping[str, frozenset[str]]  # the documents of each word, by folded word
+    spelled: Mapping[str, str]  # how each is spelled most
 
     @classmethod
     def of(cls, statements: Sequence[TypicalSentence]) -> "TypicalWords":

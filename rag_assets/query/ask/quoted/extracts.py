@@ -149,17 +149,11 @@ _CELL = " | "
 
 
 class Extracts(NamedTuple):
-    """What sources state that answers a question.
+    """What sources state that answers a question."""
 
-    Attributes:
-        sentences: Statements, part by part, the best first.
-        answers: Whether they may answer: not where they are only near to the question.
-        row: The cells of the first one, where it is a row of a table that a whole question asks for.
-    """
-
-    sentences: tuple[Sentence, ...]
-    answers: bool
-    row: tuple[str, ...] = ()
+    sentences: tuple[Sentence, ...]  # statements, part by part, the best first
+    answers: bool  # whether they may answer: not where they are only near to the question
+    row: tuple[str, ...] = ()  # the cells of the first one, where it is a row of a table that a whole question asks for
 
 
 def extracts(

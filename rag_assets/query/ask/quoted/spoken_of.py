@@ -27,15 +27,10 @@ _HELD = 0.6  # of the words of a question that its answer holds
 
 @dataclass(frozen=True)
 class SpokenOf:
-    """What an answer spoke of.
+    """What an answer spoke of."""
 
-    Attributes:
-        document_id: The document of its first statement.
-        quote: That statement, as its citation has it.
-    """
-
-    document_id: str
-    quote: str
+    document_id: str  # the document of its first statement
+    quote: str  # that statement, as its citation has it
 
     @classmethod
     def of(cls, parts: AnswerParts) -> "SpokenOf | None":

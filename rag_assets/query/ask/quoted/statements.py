@@ -155,28 +155,19 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """Something that a passage states.
+    """Something that a passage states."""
 
-    Attributes:
-        text: Its words, as they stand; of a row its cells.
-        kind: What it is.
-        context: Headings above it and the header of its table.
-        cells: Of a row, pairs of header and value; the header is empty where there is none. Of a connection, one pair:
-            what it leads from and to.
-        following: Of a sentence, the next one of its paragraph.
-        lines: Of a list, its lines, first what announces or heads it.
-        group: Of a row, the cell that stands alone above it and those beside it, and those above its first empty cells.
-        is_whole: Of a list, whether it has all that stands together with it on the page.
-    """
-
-    text: str
-    kind: StatementKind
-    context: str = ""
+    text: str  # its words, as they stand; of a row its cells
+    kind: StatementKind  # what it is
+    context: str = ""  # headings above it and the header of its table
+    # of a row, pairs of header and value; the header is empty where there is none. Of a connection, one pair: what it
+    # leads from and to
     cells: tuple[tuple[str, str], ...] = ()
-    following: str = ""
-    lines: tuple[str, ...] = ()
+    following: str = ""  # of a sentence, the next one of its paragraph
+    lines: tuple[str, ...] = ()  # of a list, its lines, first what announces or heads it
+    # of a row, the cell that stands alone above it and those beside it, and those above its first empty cells
     group: str = ""
-    is_whole: bool = False
+    is_whole: bool = False  # of a list, whether it has all that stands together with it on the page
 
 
 def statements(

@@ -172,39 +172,22 @@ _VERSION = re.compile(r"(?<!\d)(?<!\d\.)\d+(?:\.\d+){2,}(?!\d|\.\d)")
 
 @dataclass(frozen=True)
 class AnswerTraits:
-    """What a question asks for.
+    """What a question asks for."""
 
-    Attributes:
-        several: Whether it asks for several things, or a list.
-        number: Whether for a number or an amount.
-        money: Whether for an amount of money.
-        share: Whether for a percentage.
-        time: Whether for how long something takes.
-        date: Whether for a date.
-        until: Whether for a term.
-        link: Whether for what comes before or after something.
-        path: Whether for the name of a file or an address.
-        known: The terms of a question for a person, of which an answer must say more; empty for others.
-        each: Of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none.
-        numbers: That stand in the question itself.
-        attributes: Names of what is asked for, folded.
-        defined: Names of what is to be explained, folded.
-    """
-
-    several: bool
-    number: bool
-    money: bool
-    share: bool
-    time: bool
-    date: bool
-    until: bool
-    link: bool
-    path: bool
-    known: frozenset[str]
-    each: str
-    numbers: frozenset[str]
-    attributes: tuple[str, ...]
-    defined: tuple[str, ...]
+    several: bool  # whether it asks for several things, or a list
+    number: bool  # whether for a number or an amount
+    money: bool  # whether for an amount of money
+    share: bool  # whether for a percentage
+    time: bool  # whether for how long something takes
+    date: bool  # whether for a date
+    until: bool  # whether for a term
+    link: bool  # whether for what comes before or after something
+    path: bool  # whether for the name of a file or an address
+    known: frozenset[str]  # the terms of a question for a person, of which an answer must say more; empty for others
+    each: str  # of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none
+    numbers: frozenset[str]  # that stand in the question itself
+    attributes: tuple[str, ...]  # names of what is asked for, folded
+    defined: tuple[str, ...]  # names of what is to be explained, folded
 
     @classmethod
     def of(cls, question: str, earlier: str = "") -> "AnswerTraits":

@@ -71,19 +71,12 @@ _WORDS = re.compile(rf"[{HAN}]+|[{KATAKANA_AND_MARKS}]+|[a-z\d]+")
 
 @dataclass(frozen=True)
 class _Choice:
-    """A row that may be asked for.
-
-    Attributes:
-        table: Its table.
-        place: The column of what rows are called.
-        row: The row; None where there is none beside the one that is named.
-        named_chars: Length of the name that a text has for the row beside it.
-    """
+    """A row that may be asked for."""
 
     table: TableOfPage
-    place: int
-    row: tuple[str, ...] | None
-    named_chars: int = 0
+    place: int  # the column of what rows are called
+    row: tuple[str, ...] | None  # the row; None where there is none beside the one that is named
+    named_chars: int = 0  # length of the name that a text has for the row beside it
 
     @property
     def key(self) -> str:
@@ -93,24 +86,16 @@ class _Choice:
 
 @dataclass(frozen=True)
 class NeighbourAsked:
-    """What a question asks for beside a row, or at an end of a table.
+    """What a question asks for beside a row, or at an end of a table."""
 
-    Attributes:
-        thing: What it says before, or in English behind, the word for what is beside it: the name of a row, and maybe
-            its place; of an end of a table, its place.
-        noun: What is asked for, as 工程; empty where it does not say.
-        step: 1 for what is behind, -1 for what is before.
-        is_end: Whether the last or first of a table is asked for, by the same sign.
-        is_sure: Whether its word for what is beside means nothing else, as 前 and "after" may.
-        is_before: Whether the thing is a text before, which names a row somewhere.
-    """
-
+    # what it says before, or in English behind, the word for what is beside it: the name of a row, and maybe its place;
+    # of an end of a table, its place
     thing: str
-    noun: str
-    step: int
-    is_end: bool = False
-    is_sure: bool = True
-    is_before: bool = False
+    noun: str  # what is asked for, as 工程; empty where it does not say
+    step: int  # 1 for what is behind, -1 for what is before
+    is_end: bool = False  # whether the last or first of a table is asked for, by the same sign
+    is_sure: bool = True  # whether its word for what is beside means nothing else, as 前 and "after" may
+    is_before: bool = False  # whether the thing is a text before, which names a row somewhere
 
     @classmethod
     def of(cls, question: str) -> "NeighbourAsked | None":

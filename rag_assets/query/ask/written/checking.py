@@ -27,15 +27,10 @@ _OPEN_MARK = re.compile(r"\s*(?:[\[［【][\d\s,、，]{0,20})?$")
 
 @dataclass(frozen=True)
 class Draft:
-    """A sentence as a model wrote it.
+    """A sentence as a model wrote it."""
 
-    Attributes:
-        text: The sentence.
-        quotes: Number of a source and its words, of each citation.
-    """
-
-    text: str
-    quotes: tuple[tuple[int, str], ...]
+    text: str  # the sentence
+    quotes: tuple[tuple[int, str], ...]  # number of a source and its words, of each citation
 
 
 def drafts_of(value: JsonValue) -> list[Draft]:

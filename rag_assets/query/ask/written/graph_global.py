@@ -46,38 +46,23 @@ _LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: 
 
 @dataclass(frozen=True)
 class PartialAnswer:
-    """What the reports of one group say.
+    """What the reports of one group say."""
 
-    Attributes:
-        text: The answer, with references to records.
-        helpfulness: From 1 to 100.
-        community_ids: Communities whose reports were read.
-    """
-
-    text: str
-    helpfulness: int
-    community_ids: tuple[str, ...]
+    text: str  # the answer, with references to records
+    helpfulness: int  # from 1 to 100
+    community_ids: tuple[str, ...]  # communities whose reports were read
 
 
 @dataclass(frozen=True)
 class GlobalAnswer:
-    """The answer to a question about all documents.
+    """The answer to a question about all documents."""
 
-    Attributes:
-        text: The answer, with references to records; None where no report helps or the model failed.
-        partial_answers: Those that it was made from, the most helpful first.
-        read: Reports that were read.
-        unhelpful: Groups of reports that do not help.
-        failed: Groups of reports that the model could not read.
-        left_out: Partial answers for which there was no room.
-    """
-
-    text: str | None
-    partial_answers: tuple[PartialAnswer, ...]
-    read: int
-    unhelpful: int
-    failed: int
-    left_out: int
+    text: str | None  # the answer, with references to records; None where no report helps or the model failed
+    partial_answers: tuple[PartialAnswer, ...]  # those that it was made from, the most helpful first
+    read: int  # reports that were read
+    unhelpful: int  # groups of reports that do not help
+    failed: int  # groups of reports that the model could not read
+    left_out: int  # partial answers for which there was no room
 
 
 def pack_reports(reports: Sequence[ReportText], context_tokens: int, seed: int) -> list[list[ReportText]]:
@@ -168,13 +153,9 @@ def _reduced(
 
 @dataclass
 class GlobalSearch:
-    """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted.
+    """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted."""
 
-    Attributes:
-        levels: Which reports are searched.
-    """
-
-    levels: LevelChoice
+    levels: LevelChoice  # which reports are searched
     _found: list[Candidate] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

@@ -36,23 +36,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LocalContext:
-    """Records for a reader, each kind in order of weight.
+    """Records for a reader, each kind in order of weight."""
 
-    Attributes:
-        entities: Lines of number, name, type and description.
-        relationships: Lines of number, both names and description.
-        claims: Lines of the number and name of the entity, status and claim.
-        reports: Reports.
-        passages: Passages, in the order found.
-        length_tokens: Tokens of all, estimated.
-    """
-
-    entities: tuple[str, ...]
-    relationships: tuple[str, ...]
-    claims: tuple[str, ...]
+    entities: tuple[str, ...]  # lines of number, name, type and description
+    relationships: tuple[str, ...]  # lines of number, both names and description
+    claims: tuple[str, ...]  # lines of the number and name of the entity, status and claim
     reports: tuple[str, ...]
-    passages: tuple[Hit, ...]
-    length_tokens: int
+    passages: tuple[Hit, ...]  # passages, in the order found
+    length_tokens: int  # tokens of all, estimated
 
 
 def local_context(

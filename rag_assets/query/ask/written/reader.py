@@ -51,19 +51,12 @@ _ANSWERED: Mapping[str, JsonValue] = {"answered": {"type": "boolean"}}
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question with what is known of it.
+    """A question with what is known of it."""
 
-    Attributes:
-        question: As asked.
-        language: Of the prompts.
-        history: The conversation before the question.
-        searched: What was searched for in its place, with what it refers to; empty where that is the question.
-    """
-
-    question: str
-    language: str
-    history: tuple[Turn, ...] = ()
-    searched: str = ""
+    question: str  # as asked
+    language: str  # of the prompts
+    history: tuple[Turn, ...] = ()  # the conversation before the question
+    searched: str = ""  # what was searched for in its place, with what it refers to; empty where that is the question
 
     @property
     def tokens(self) -> int:
@@ -83,19 +76,12 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """How answers are written.
+    """How answers are written."""
 
-    Attributes:
-        context_tokens: Tokens of evidence, be it passages, reports or partial answers, in one request.
-        answer_tokens: Tokens of an answer at most.
-        map_reduce_chunks: Passages that `text_map_reduce` reads, at most.
-        seed: Of the order in which these, or reports, are read.
-    """
-
-    context_tokens: int
-    answer_tokens: int
-    map_reduce_chunks: int
-    seed: int
+    context_tokens: int  # tokens of evidence, be it passages, reports or partial answers, in one request
+    answer_tokens: int  # tokens of an answer at most
+    map_reduce_chunks: int  # passages that `text_map_reduce` reads, at most
+    seed: int  # of the order in which these, or reports, are read
 
     def room_tokens(self, model: LanguageModel, question: AskedQuestion) -> int:
         """Tokens of evidence that a request to a model has room for."""

@@ -32,17 +32,11 @@ _OWN = 0.25  # share that a passage holds by itself, from which it supports
 
 @dataclass(frozen=True)
 class ReferringStatement:
-    """A part of an answer with the reference behind it.
+    """A part of an answer with the reference behind it."""
 
-    Attributes:
-        text: The text, reference included.
-        said: The text alone.
-        records: What it refers to.
-    """
-
-    text: str
-    said: str
-    records: Records = field(default_factory=Records)
+    text: str  # the text, reference included
+    said: str  # the text alone
+    records: Records = field(default_factory=Records)  # what it refers to
 
 
 def referring_statements(text: str) -> list[ReferringStatement]:

@@ -33,19 +33,12 @@ REDUCE_STEP = "reduce_passages"
 
 @dataclass(frozen=True)
 class Findings:
-    """What the groups of passages say that helps.
+    """What the groups of passages say that helps."""
 
-    Attributes:
-        drafts: Sentences of helpful groups, the most helpful group first.
-        groups: Groups that were read.
-        unhelpful: Those that do not help.
-        failures: Why others could not be read.
-    """
-
-    drafts: tuple[Draft, ...]
-    groups: int
-    unhelpful: int
-    failures: tuple[str, ...]
+    drafts: tuple[Draft, ...]  # sentences of helpful groups, the most helpful group first
+    groups: int  # groups that were read
+    unhelpful: int  # those that do not help
+    failures: tuple[str, ...]  # why others could not be read
 
 
 def search_text_map_reduce(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

@@ -47,21 +47,13 @@ Writing = Generator[TextPiece, None, AnswerParts]
 
 @dataclass(frozen=True)
 class Writer:
-    """Has a language model answer a question.
+    """Has a language model answer a question."""
 
-    Attributes:
-        found: The question, with what was found.
-        model: Who writes.
-        reader: How answers are written.
-        reports: How questions are answered from community reports.
-        meaning: Compares what the model wrote with a quote of another language; None where nothing can.
-    """
-
-    found: Found
-    model: LanguageModel
-    reader: ReaderOptions
-    reports: ReaderOptions
-    meaning: Meaning | None
+    found: Found  # the question, with what was found
+    model: LanguageModel  # who writes
+    reader: ReaderOptions  # how answers are written
+    reports: ReaderOptions  # how questions are answered from community reports
+    meaning: Meaning | None  # compares what the model wrote with a quote of another language; None where nothing can
 
     def write(self, *, live: bool) -> Writing:
         """Write the answer.
