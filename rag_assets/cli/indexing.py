@@ -503,7 +503,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "model_steps": _model_steps(home, None),
         }
         print_json(facts)
-        context.exit(1 if changes.unreachable else 0)
+        context.exit(_exit_status(home, changes))
     say(f"home      {home.path}")
     for source in home.sources():
         say(f"source    {source.name} = {source.location}")
@@ -546,8 +546,12 @@ def status(context: click.Context, *, as_json: bool) -> None:
     print_damage(damage)
     for contradiction in home.contradictions():
         say(f"  {contradiction.difference}; {contradiction.remedy}")
-    if changes.unreachable:
-        context.exit(1)
+    context.exit(_exit_status(home, changes))
+
+
+def _exit_status(home: "Home", changes: "Changes") -> int:
+    """1 where a source cannot be read, else 0; one that was taken from the sources is not missed."""
+    return int(any(source.name in changes.unreachable for source in home.sources()))
 
 
 @click.command()

@@ -19,7 +19,8 @@ from rag_assets.text.scripts import HAN, KANA
 _JAPANESE_WORD = re.compile(f"[{KANA}{HAN}]{{2,}}")
 _THING = "普通名詞", "一般"  # neither a name, nor what is done (登録する), nor how something is (正常な)
 _MOST_GROUPS = 2  # words of more have many meanings: 時間外手当 is in seven
-_TEXT_CHARS = 4000  # of a text that are read; the tokenizer takes up to 49,149 bytes at once
+_TEXT_CHARS = 4000  # of a text in NFKC that are read; the tokenizer takes up to 49,149 bytes at once
+_QUESTION_CHARS = 1000  # of a question, or a line of one; some characters are 54 bytes in NFKC
 _QUOTED = re.compile('「[^「」]*」|『[^『』]*』|["“”][^"“”]*["“”]')
 
 
@@ -36,7 +37,7 @@ def words_found(question: str, texts: Sequence[str]) -> dict[str, str]:
     plain_texts = [unicodedata.normalize("NFKC", text) for text in texts]
     missing = {
         word.surface(): groups
-        for word in _words(_QUOTED.sub(" ", question)[:_TEXT_CHARS])
+        for word in _words(_QUOTED.sub(" ", question)[:_QUESTION_CHARS])
         if word.part_of_speech()[1:3] == _THING
         and (groups := _groups(word))
         and not any(word.surface() in text for text in plain_texts)
@@ -60,9 +61,9 @@ def in_other_words(question: str, others: Mapping[str, str]) -> str:
 
 def _replaced(text: str, others: Mapping[str, str]) -> Iterator[str]:
     for line in text.splitlines(keepends=True):
-        for word in _dictionary().create(SplitMode.C).tokenize(line[:_TEXT_CHARS]):
+        for word in _dictionary().create(SplitMode.C).tokenize(line[:_QUESTION_CHARS]):
             yield others.get(word.surface(), word.surface())
-        yield line[_TEXT_CHARS:]
+        yield line[_QUESTION_CHARS:]
 
 
 def _words(text: str, *, parts: bool = False) -> Iterator[Morpheme]:

@@ -45,7 +45,7 @@ _MONTH = (
     "|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _PERIOD = re.compile(  # which another one replaces, with the particle behind it
-    rf"(?:{FULL_DATE.pattern}(?:\s?\([月火水木金土日](?:曜日?)?\))?"
+    rf"(?:(?:{FULL_DATE.pattern})(?:\s?\([月火水木金土日](?:曜日?)?\))?"
     rf"|(?:(?<![A-Za-z\d.-]){_YEAR}|(?:明治|大正|昭和|平成|令和)\s?(?:\d{{1,2}}|元)|(?<![A-Za-z\d_-])[RHS]\d{{1,2}})"
     r"\s?年(?!間|生|問題)(?:度|\s?\d{1,2}月)?)(?:時点|現在|以[降前]|から|まで)?(?:における|において|[にで]は|[のにではがを])?"
     rf"|\b(?:(?:FY\s?|fiscal (?:year )?|year ){_YEAR}\b"
