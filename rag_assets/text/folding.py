@@ -9,8 +9,8 @@ Chinese and Japanese characters overlapping pairs are terms, and each ideograph 
 that names and new words are found, and single ideographs let short words match. Hiragana alone carries grammar and is
 left out as single characters. Words in other scripts are terms as they stand, and compound identifiers (`clientName`,
 `client_name`) also in their parts, so that both the exact form and the plain word are found, the exact form with more
-weight. A date is a term besides, in one form however it is written (`2024/4/1`, `令和6年4月1日`). Inflection is left to
-the vectors: there is no stemming.
+weight. A date with its year, in figures or as in 2024年4月1日 and 令和6年4月1日, is a term besides, in one form.
+Inflection is left to the vectors: there is no stemming.
 
 Words that carry what a text says (`content_words`), without particles, articles, auxiliaries and endings. Of Japanese
 and Chinese, runs of ideographs are words, compared by their overlapping pairs of characters, and runs of katakana, by

@@ -10,19 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Source
-from rag_assets.query.ask.quoted.page_sections import (
-    PageBlock,
-    body_rows,
-    header_rows,
-)
-from rag_assets.query.ask.quoted.statements import (
-    Statement,
-    statements,
-)
-from rag_assets.query.ask.quoted.wanted import (
-    terms_held,
-    terms_of,
-)
+from rag_assets.query.ask.quoted.page_sections import PageBlock, body_rows, header_rows
+from rag_assets.query.ask.quoted.statements import Statement, statements
+from rag_assets.query.ask.quoted.wanted import terms_held, terms_of
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line, squeezed
 

@@ -30,18 +30,9 @@ from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, candidates_of, own_names, without_copies
-from rag_assets.query.ask.quoted.page_sections import (
-    PageBlocks,
-    cells_of,
-    numbered_sections,
-    standing_together,
-)
+from rag_assets.query.ask.quoted.page_sections import PageBlocks, cells_of, numbered_sections, standing_together
 from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of, text_of
-from rag_assets.query.ask.quoted.spoken_of import (
-    SpokenOf,
-    columns_of,
-    holds_own_words,
-)
+from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import (
     ITEM,
     STATEMENT_CHARS,

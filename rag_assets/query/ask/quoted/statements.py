@@ -135,7 +135,11 @@ _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
 _DIGITS = re.compile(r"\d+")
 _COUNT = re.compile(r"\d{1,3}")  # of a row
 _COUNTED_ROW = re.compile(r"(\d{1,3}) \| ")
-KANJI_NUMBERS = (*"一二三四五六七八九十", *(f"十{digit}" for digit in "一二三四五六七八九"), "二十")
+_KANJI_DIGITS = "一二三四五六七八九"
+KANJI_NUMBERS = (  # from 1 to 99
+    *_KANJI_DIGITS,
+    *(f"{tens}十{ones}" for tens in ("", *_KANJI_DIGITS[1:]) for ones in ("", *_KANJI_DIGITS)),
+)
 _KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from rag_assets.query.ask.quoted.statements import ITEM, NAME_LABEL, Statement, StatementKind
+from rag_assets.query.ask.quoted.statements import ITEM, KANJI_NUMBERS, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import ALL, COUNTER, NUMBER, asks_for_several
 from rag_assets.text.folding import FULL_DATE, TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS
@@ -148,8 +148,7 @@ _WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _SPELLED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_KANJI_DIGITS = "〇一二三四五六七八九十"
-_OF_NUMBER = rf"\d{_KANJI_DIGITS}百千万"
+_OF_NUMBER = r"\d〇一二三四五六七八九十百千万"
 _THINGS = (  # in lower case, as others are names: the Seven Pillars of Wisdom
     r"(?!(?:(?:second|minute|hour|day|week|month|year|dollar|percent|time)s?|is|was|has|does|its|this)\b)(?-i:[a-z]+s)\b"
 )
@@ -389,10 +388,7 @@ def number_counted(question: str) -> int | None:
     number = (match["each"] or match["whole"] or match["en"]).lower() if match else ""
     if number in _SPELLED:
         return _SPELLED.index(number) + 2
-    tens, ten, ones = number.partition("十")
-    if ten:
-        return 10 * _KANJI_DIGITS.index(tens or "一") + _KANJI_DIGITS.index(ones or "〇")
-    value = int(number) if number.isdecimal() else _KANJI_DIGITS.index(number) if number else 0
+    value = int(number) if number.isdecimal() else KANJI_NUMBERS.index(number) + 1 if number else 0
     return value if value > 1 else None
 
 
