@@ -64,7 +64,7 @@ class Walk:
 
     def nearest_entities(self, count: int) -> list[int]:
         """Positions of the entities that walks reach most often, seeds included; equal ones by position."""
-        return [int(position) for position in _best_places(self.entities)[:count]]
+        return [int(position) for position in _best_places(self.entities, count)]
 
 
 def walk_worth(query: str, graph: PassageGraph) -> float:
@@ -102,12 +102,11 @@ def ranked_passages(
     Those of which a row is known, one that the filters let pass, are not looked up.
     """
     began = time.perf_counter()
-    order = _best_places(scores)
     where = request.filters.to_sql(indexes.chunks.columns)
     candidates: list[Candidate] = []
     start, size = 0, max(2 * request.depth, _LOOKED_UP)
-    while start < len(order) and len(candidates) < request.depth:
-        chunk_scores = {graph.chunk_ids[place]: float(scores[place]) for place in order[start : start + size]}
+    while len(candidates) < request.depth and len(places := _best_places(scores, start + size)[start:]):
+        chunk_scores = {graph.chunk_ids[place]: float(scores[place]) for place in places}
         rows = _rows([*chunk_scores], known or {}, indexes.chunks, where, trace)
         candidates += [row.with_score(chunk_scores[row.key]) for row in rows]
         start, size = start + size, size * 4
@@ -116,10 +115,13 @@ def ranked_passages(
     return best
 
 
-def _best_places(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Places by falling score, without those of score 0; equal ones by place."""
+def _best_places(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Places of the best scores above 0, by falling score; equal ones by place."""
     places = np.flatnonzero(scores > 0)
-    return places[np.argsort(-scores[places], kind="stable")]
+    if count < len(places):
+        found_scores = scores[places]
+        places = places[found_scores >= np.partition(found_scores, -count)[-count]]
+    return places[np.argsort(-scores[places], kind="stable")][:count]
 
 
 def _rows(
