@@ -24,10 +24,29 @@ from rag_assets.query.search.composite import parts_of
             "How long is a token valid, and who may renew it?",
             ["How long is a token valid", "who may renew it?"],
         ),
+        ("定義書を作ったのは誰で、作成日はいつ？", ["定義書を作ったのは誰", "作成日はいつ？"]),
+        (
+            "申請の区分コードは何で、要綱では何台まで助成される？",
+            ["申請の区分コードは何", "要綱では何台まで助成される？"],
+        ),
+        ("窓口の電話は何番で、受付は何時までですか", ["窓口の電話は何番", "受付は何時までですか"]),
     ],
 )
 def test_a_question_for_several_things_has_parts(question: str, parts: list[str]) -> None:
     assert [part.text for part in parts_of(question)] == parts
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "暗号化は何通りで、それぞれ何ですか",
+        "介護休業は合計何日まで、何回に分けて取れますか",
+        "これは何で、使うと便利ですか",
+        "保存の期間は何年ですか",
+    ],
+)
+def test_what_one_answer_tells_has_no_parts(question: str) -> None:
+    assert parts_of(question) == ()
 
 
 def test_parts_of_a_comparison_tell_what_they_ask_of() -> None:

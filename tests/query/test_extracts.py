@@ -136,6 +136,74 @@ def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("中央図書館に電話をかけたいのですが、番号は何番でしょう。", "telephoneNumber: 087-839-3000"),
+        ("中央図書館は朝何時に開きますか", "startTime: 09:30"),
+    ],
+)
+def test_of_a_wide_row_the_cell_that_answers_is_said_whatever_its_column_is_called(question: str, value: str) -> None:
+    names = ["name", "address", "note", "startTime", "endTime", "latitude", "longitude", "telephoneNumber"]
+    note = (
+        "土日祝は17時まで。12月29日から1月3日までは休館。毎月末日は休館。資料の特別整理期間（9月中の7日間程度）は休館。"
+        "火曜日が休日の場合は翌日を休館とする。"
+    )
+    cells = ["中央図書館", "昭和町1-2-20", note, "09:30", "19:00", "34.351", "134.036", "087-839-3000"]
+    (first, *_) = quoted(question, f"{' | '.join(names)}\n{' | '.join(cells)}")
+    assert {"name: 中央図書館", value} <= set(first.text.split(" | "))
+    assert first.text.endswith(" | …")
+
+
+def test_a_cell_longer_than_others_leave_room_for_is_said_beside_the_name_of_its_row() -> None:
+    values = "NEW - identifies records that are published for the first time. " * 3
+    header = "Field Name | Field Description | Sample Data | Data Type | Format | Max Length"
+    row = f"Change_Type | {values.strip()} | NEW | VARCHAR2(100) | string | 20"
+    (first, *_) = quoted("What may the Change_Type indicator say?", f"{header}\n{row}")
+    assert "Field Name: Change_Type" in first.text
+    assert "identifies records" in first.text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "裁判員休暇の日の旅費と宿泊費は支給されますか",
+            "裁判員休暇を取得した日には通常の賃金を支払う。ただし、旅費及び宿泊費は支給しない。",
+        ),
+        (
+            "Is a hotel paid on days of jury service?",
+            "Wages are paid on days of jury service. However, neither travel nor a hotel is paid on such days.",
+        ),
+    ],
+)
+def test_a_proviso_is_said_with_what_it_restricts(question: str, answer: str) -> None:
+    (first, *_) = quoted(question, f"{answer}\n休暇を取得する従業員は、速やかに会社に報告しなければならない。")
+    assert first.text == answer
+    assert first.supported
+
+
+def test_what_a_page_has_sections_of_is_no_answer_beside_what_these_say() -> None:
+    sections = {
+        "W14 ラベル印刷": "ラベルを一枚ずつ印刷する画面です。",
+        "W15 在庫照会": "倉庫にある品番の数を照会する画面です。",
+        "W74 僅少在庫リスト": "僅少在庫とは、基準在庫数を下回った品番のことです。",
+        "W90 ロケーションマスタ": "棚の番号を登録する画面です。",
+    }
+    contents = [heading.partition(" ")[2] for heading in sections]
+    blocks = [
+        PageBlock("heading", (), "倉庫業務一覧"),
+        *(PageBlock("list_item", ("倉庫業務一覧",), c) for c in contents),
+    ]
+    for heading, text in sections.items():
+        blocks += [PageBlock("heading", (), heading), PageBlock("paragraph", (heading,), text)]
+    passage = source("\n".join(block.text for block in blocks))
+    (first, *_), answers = extracts([Ask("倉庫業務でいう僅少在庫とは何を指しますか")], [passage], blocks)
+    assert answers
+    assert "基準在庫数を下回った品番" in first.text
+    assert "在庫照会" not in first.text
+
+
+@pytest.mark.parametrize(
     ("question", "text", "answer"),
     [
         (
@@ -512,7 +580,7 @@ def test_the_row_of_a_quoted_cell_comes_first() -> None:
 
 def test_what_is_as_near_as_the_best_is_said_beyond_the_usual_length() -> None:
     text = "\n\n".join(f"通知の設定画面では{name}を{'、'.join([name * 8] * 20)}とする。" for name in ("甲", "乙"))
-    sentences, _ = extracts([Ask("通知の設定画面は？")], [source(text)])
+    sentences, _, _ = told.extracts([Ask("通知の設定画面は？")], [source(text)])  # by words, which are tied
     assert [name in " ".join(each.text for each in sentences) for name in ("甲", "乙")] == [True, True]
 
 

@@ -3,7 +3,7 @@
 | question | parts |
 | --- | --- |
 | `AとBでそれぞれ…`, `compare … in A and B` | the question with A alone, and with B alone |
-| `…はどうなる？また、…はいつ？`, `how long is …, and who …?` | its clauses, the later ones with what the first names |
+| `…は誰で、…はいつ？`, `…は？また、…は？`, `how long …, and who …?` | its clauses, with what the first names |
 """
 
 import re
@@ -34,7 +34,10 @@ _PAIRS = (
     ),
 )
 _CLAUSE_END = re.compile(
-    r"(?<=[？?])\s*(?:また|そして|それと|あと|さらに)?[、,]?\s*(?=\S)|(?<=[かはをが、。])\s*(?:また|それと|あと|加えて)[、,]\s*"
+    # …は誰で、…はいつ
+    r"(?:(?<=[誰何])|(?<=いつ|どこ|だれ)|(?<=いくら|いくつ)|(?<=何[^、。で])|(?<=何[^、。で][^、。でま]))で、(?!それぞれ|そのうち|内訳)"
+    r"(?=[^。]*(?:誰|だれ|いつ|どこ|何|いくら|いくつ|どう|どれ|どの|どんな))"
+    r"|(?<=[？?])\s*(?:また|そして|それと|あと|さらに)?[、,]?\s*(?=\S)|(?<=[かはをが、。])\s*(?:また|それと|あと|加えて)[、,]\s*"
     r"|,?\s+and\s+(?=(?:in|at|on|by|for|within|from|to)?\s*(?:how|what|when|where|who|whom|which|why|is|are|was|were|does|do|did)\b)",
     re.IGNORECASE,
 )

@@ -20,11 +20,12 @@ from rag_assets.query.ask.quoted.page_sections import (
     is_called_table,
     without_table_words,
 )
-from rag_assets.query.ask.quoted.statements import Statement
+from rag_assets.query.ask.quoted.statements import ITEM, Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import KATAKANA
 
+_LEAST_CONTENTS = 4  # lines
 _LISTED_NUMBERS = 2  # beside the one that is asked for
 _NUMBERED = re.compile(
     r"(?:(?P<label>(?<![A-Za-z])(?:v(?:er(?:sion)?)?|rev(?:ision)?|release|chapter|section|article|appendix|part|step|phase"
@@ -116,6 +117,13 @@ class AskedSections:
         path = self._paths_of(document, number).path_of(lines)
         return any(map(_ON_FILLING_IN.search, (self._pages[document, number], *path)))
 
+    def is_of_contents(self, document: str, number: int, statement: Statement) -> bool:
+        """Whether a statement is a list most lines of which name sections of the page, with or without their codes."""
+        lines = [squeezed(ITEM.sub("", line)) for line in statement.lines[1:]]
+        headings = self._paths_of(document, number).headings
+        named = sum(any(heading.endswith(line) for heading in headings) for line in lines if len(line) > 1)
+        return len(lines) >= _LEAST_CONTENTS and named > len(lines) / 2
+
 
 def numbers_named(text: str) -> frozenset[tuple[str, str]]:
     """Numbers with what they number, as `v2.0` and 「第3章」, versions as `v`; none of a text that names a range."""
@@ -130,10 +138,11 @@ def numbers_named(text: str) -> frozenset[tuple[str, str]]:
 
 
 class _PagePaths:
-    """Which headings the lines of a page stand under."""
+    """Which headings the lines of a page stand under, and all of them."""
 
     def __init__(self, blocks: Sequence[PageBlock]) -> None:
         self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
+        self.headings = {squeezed(heading) for block in blocks for heading in block.path}
         self._places: dict[str, list[int]] = {}
         for place, (line, _) in enumerate(self._lines):
             self._places.setdefault(line, []).append(place)

@@ -31,7 +31,7 @@ from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, candidates_of, own_names, without_copies
 from rag_assets.query.ask.quoted.page_sections import PageBlocks, cells_of, numbered_sections, standing_together
-from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of, text_of
+from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of, text_of, with_cells_unsaid
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import (
     ITEM,
@@ -93,6 +93,8 @@ _ALL_ASKED = re.compile(r"全部|すべて|全て|全員|一覧|それぞれ|各
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 READ_TOGETHER = 16  # statements that are read together with the question
+_WIDE_ROWS_READ = 3  # of the best statements, those of which cells are read that they would be said without
+_CELLS_READ = 24  # of these at most
 _PLACE_CHARS = 80  # of the place of one
 _CONTEXT_CHARS = 120  # of what it stands under, the last ones
 _LOG_ODDS = 0.1  # weight of how surely one answers, by the model
@@ -104,7 +106,7 @@ _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginnin
 _LEAD_CHARS = 40
 _EACH = "それぞれ"  # of several that are compared, which asks one thing of each
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
-_EXPLAINING = 0.6  # of a score, for what is said on how to fill in a form, where its data are asked for
+_EXPLAINING = 0.6  # of a score, for what is said on how to fill in a form, and for contents, where others are asked for
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_VALUE = 0.4  # of a score, for a statement without a number, date or address where one is asked for
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
@@ -326,7 +328,7 @@ def _ranking(
     scored_candidates = [
         (
             _words_score(question, candidate, coverage[candidate.source.number])
-            * (_EXPLAINING if sections.is_on_filling_in(*_place(candidate)) else 1.0),
+            * (_EXPLAINING if _is_of_no_content(question, candidate, sections) else 1.0),
             candidate,
         )
         for candidate in candidates
@@ -339,13 +341,46 @@ def _ranking(
     if scorer is None or not best:
         return best
     log_odds = scorer.score(question.text, [_placed_statement(candidate, question) for _, candidate in best]).tolist()
-    best_log_odds = max(log_odds)
+    read_candidates = [
+        (score, replace(candidate, log_odds=odds)) for (score, candidate), odds in zip(best, log_odds, strict=True)
+    ]
+    read_candidates = _with_answering_cells(question, read_candidates, scorer)
+    best_log_odds = max(candidate.log_odds for _, candidate in read_candidates)
     rescored_candidates = [
-        (score - _LOG_ODDS * (best_log_odds - odds), replace(candidate, log_odds=odds))
-        for (score, candidate), odds in zip(best, log_odds, strict=True)
+        (score - _LOG_ODDS * (best_log_odds - candidate.log_odds), candidate) for score, candidate in read_candidates
     ]
     ranking = _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
     return _surely_read_first(_named_row_first(question, ranking))
+
+
+def _is_of_no_content(question: WeightedQuestion, candidate: Candidate, sections: AskedSections) -> bool:
+    """Whether a candidate tells how a form is filled in, or only what a page has sections of, and neither is asked."""
+    if sections.is_on_filling_in(*_place(candidate)):
+        return True
+    is_list = candidate.statement.kind is StatementKind.LIST and not question.wanted.several
+    return is_list and sections.is_of_contents(*_place(candidate))
+
+
+def _with_answering_cells(
+    question: WeightedQuestion, ranking: Sequence[tuple[float, Candidate]], scorer: AnswerScorer
+) -> list[tuple[float, Candidate]]:
+    """A ranking whose first wide rows are said with the cell, of those that would be left out, with which they answer
+    most surely, where that is more surely than without it.
+    """
+    wide_rows: list[tuple[int, Statement]] = []
+    by_score = sorted(
+        range(len(ranking)), key=lambda place: -_LOG_ODDS * ranking[place][1].log_odds - ranking[place][0]
+    )
+    for place in by_score[:_WIDE_ROWS_READ]:
+        wide_rows += [(place, row) for row in with_cells_unsaid(ranking[place][1].statement, question)]
+    wide_rows = wide_rows[:_CELLS_READ]
+    placed = [_placed_statement(replace(ranking[place][1], statement=row), question) for place, row in wide_rows]
+    read_candidates = list(ranking)
+    for (place, row), odds in zip(wide_rows, scorer.score(question.text, placed).tolist(), strict=True):
+        score, candidate = read_candidates[place]
+        if odds > candidate.log_odds:
+            read_candidates[place] = (score, replace(candidate, statement=row, log_odds=odds))
+    return read_candidates
 
 
 def _asks_the_same(question: WeightedQuestion, statement: Statement) -> bool:
@@ -508,12 +543,17 @@ def _answering_part(
 
 
 def _completed(candidate: Candidate) -> Candidate:
-    """A short sentence with the one after it, in which what it says is often told."""
+    """A sentence that goes on with the one before it with that one, a short one with the one after it, in which what it
+    says is often told.
+    """
     statement = candidate.statement
-    if len(statement.text) > _SHORT_CHARS or not 0 < len(statement.following) <= _COMPLETING_CHARS:
-        return candidate
-    text = f"{statement.text}{'' if is_japanese(statement.text) else ' '}{statement.following}"
-    return replace(candidate, statement=replace(statement, text=text, following=""))
+    blank = "" if is_japanese(statement.text) else " "
+    text = statement.text
+    if 0 < len(statement.preceding) <= STATEMENT_CHARS - len(text):
+        text = f"{statement.preceding}{blank}{text}"
+    if len(text) <= _SHORT_CHARS and 0 < len(statement.following) <= _COMPLETING_CHARS:
+        text = f"{text}{blank}{statement.following}"
+    return replace(candidate, statement=replace(statement, text=text, following="", preceding=""))
 
 
 def _is_said_by(first: Candidate, candidate: Candidate) -> bool:
@@ -573,7 +613,10 @@ def _with_whole_list(
         filter(None, [sections]),
         standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead),
     )
+    headings = {squeezed(line) for block in blocks for line in block.path}
     for lines in map(without_empty_rows, wholes):
+        if lines and headings.issuperset(map(squeezed, lines)) and not question.share(terms_of(lines[0])):
+            continue  # sections of what the question does not name
         held_lines = _held_lines(lines, source, of_page)
         if len(held_lines) < len(lines):
             held_lines = _held_lines(lines, source, [*of_page, *beside(source)])

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import PurePath
 
@@ -76,23 +77,39 @@ def _list(lines: Sequence[str], room: int) -> str:
 
 
 def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
-    """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
-    that share most with the question.
+    """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one the one
+    that is known to answer, and those that share most with the question.
     """
     group = f"{statement.group}{_CELL}" if question.share(terms_of(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
-    cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
+    cells = _filled_cells(statement)
     columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
     texts = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
     shares = _cell_shares(question, cells)
-    order = sorted(range(len(cells)), key=lambda place: (-shares[place], len(texts[place])))
+    order = sorted(
+        range(len(cells)), key=lambda place: (cells[place] != statement.answering, -shares[place], len(texts[place]))
+    )
     chosen_places: set[int] = set()
+    least = room // 2 if statement.answering else 0  # of room beside the one that answers
     for place in order:
         if not chosen_places or len(texts[place]) <= room:
+            room = max(room - len(texts[place]) - len(_CELL), 0 if chosen_places else least)
             chosen_places.add(place)
-            room -= len(texts[place]) + len(_CELL)
     return f"{group}{_CELL.join(texts[place] for place in sorted(chosen_places))}"
+
+
+def _filled_cells(statement: Statement) -> list[tuple[str, str]]:
+    return [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
+
+
+def with_cells_unsaid(statement: Statement, question: WeightedQuestion) -> list[Statement]:
+    """A wide row once for each cell that is left out as it is said, with that cell as the one that answers."""
+    if statement.kind is not StatementKind.ROW or not any(header for header, _ in statement.cells):
+        return []
+    text = text_of(statement, question, ROW_CHARS)
+    unsaid_cells = [cell for cell in _filled_cells(statement) if one_line(cell[1]) not in text]
+    return [replace(statement, answering=cell) for cell in unsaid_cells]
 
 
 def _column(header: str, columns: Mapping[str, int]) -> str:

@@ -41,6 +41,11 @@ _NUMBERED = re.compile(
 _STATES = re.compile(  # the number of an item, a label and its value
     rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}(?:[：:]|[・…‥]{{2,}}|…)\s*(?=\S.)"
 )
+_RESTRICTS = re.compile(  # at the beginning of a sentence that says little without the one before it
+    r"(?:ただし|但し|もっとも|[こそ]の(?:場合|とき|際|限り)|これにより|そのため|このため|したがって|また、この)"
+    r"|(?:however|otherwise|in (?:this|that|such a|these|such) cases?|therefore|in addition)\b",
+    re.IGNORECASE,
+)
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
@@ -168,10 +173,12 @@ class Statement:
     # leads from and to
     cells: tuple[tuple[str, str], ...] = ()
     following: str = ""  # of a sentence, the next one of its paragraph
+    preceding: str = ""  # of one that restricts or goes on with the one before it, that one
     lines: tuple[str, ...] = ()  # of a list, its lines, first what announces or heads it
     # of a row, the cell that stands alone above it and those beside it, and those above its first empty cells
     group: str = ""
     is_whole: bool = False  # of a list, whether it has all that stands together with it on the page
+    answering: tuple[str, str] | None = None  # of a row, the one of its cells that is known to answer
 
 
 def statements(
@@ -538,13 +545,16 @@ class _StatementReader:
             if is_lead:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
         end = at if is_lead and announces(parts[at]) else len(parts)
+        before = ""
         for part, next_part in chain(pairwise([*parts[:end], ""]), pairwise([*parts[end + 1 :], ""])):
             if asks(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
                 goes_on = "" if asks(next_part) else next_part
-                yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on)
+                preceding = before if _RESTRICTS.match(part) and not asks(before) else ""
+                yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on, preceding=preceding)
+            before = part
 
 
 def without_empty_rows(lines: Sequence[str]) -> Sequence[str]:
