@@ -3,6 +3,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -117,6 +118,66 @@ def test_three_columns_are_read_one_after_the_other() -> None:
     page = [piece for number in range(3) for piece in column(50 + 170 * number, 100, lines[number])]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
     assert [block.text for block in page_read.blocks] == [" ".join(part) for part in lines]
+
+
+def side_by_side(lefts: Sequence[str], rights: Sequence[str]) -> list[Piece]:
+    return [*column(72, 100, list(lefts)), *column(250, 100, list(rights))]
+
+
+DATES = ["Wednesday, January 1, 2025", "Monday, May 26, 2025", "Friday, July 4, 2025", "Thursday, November 27, 2025"]
+DAYS = ["New Years Day", "Memorial Day", "Independence Day July 4th", "Thanksgiving Day"]
+JAPANESE_DATES = [
+    "令和７年１月１日（水）",
+    "令和７年５月５日（月）",
+    "令和７年11月３日（月）",
+    "令和７年12月29日（月）",
+]
+JAPANESE_DAYS = ["元日のお休み", "こどもの日のお休み", "文化の日のお休み", "年末のお休みの初日"]
+LABELS = ["Name of the employee:", "Department assigned:", "Supervisor in charge:", "Place of work:"]
+
+
+@pytest.mark.parametrize(
+    ("lefts", "rights"),
+    [
+        (DATES, DAYS),
+        (DAYS, DATES),
+        (["Date of the holiday", *DATES], ["Name of holiday", *DAYS]),
+        (JAPANESE_DATES, JAPANESE_DAYS),
+        (LABELS, ["Mary Jones Smith", "Sales and marketing", "John Peter Miller", "Berlin or Hamburg"]),
+    ],
+    ids=["dates first", "dates last", "a header", "Japanese dates", "labels"],
+)
+def test_lines_beside_dates_or_labels_are_rows(lefts: list[str], rights: list[str]) -> None:
+    (page_read,) = parse_pdf(make_pdf([side_by_side(lefts, rights)]), 10).pages
+    (block,) = page_read.blocks
+    lines = [f"{left} {right}" for left, right in zip(lefts, rights, strict=True)]
+    assert block.text.replace(" | ", " ").split("\n") == lines
+    assert (block.kind is BlockKind.TABLE) == (rights[-1] != DATES[-1])  # the cells of which are long
+
+
+@pytest.mark.parametrize(
+    ("lefts", "rights"),
+    [
+        (["04-1 Edit the customer", "04-2 Edit the case", "04-3 Edit the order", "04-4 Edit the offer"], DAYS),
+        (["Step 1: open the lid", "Step 2: fill the tank", "Step 3: close the lid", "Step 4: press start"], DAYS),
+        (DATES, [date.replace("2025", "2026") for date in DATES]),
+        (LABELS, ["Date of first work:", "Number of weeks:", "Salary per month:", "Days of vacation:"]),
+        (
+            ["the first of May 2025 is", "a day on which we rest,", "and so are June 9, 2025", "and October 3, 2025;"],
+            [
+                "nobody works on a day",
+                "like these, nor may anyone",
+                "be asked to do so, unless",
+                "the board wishes it.",
+            ],
+        ),
+    ],
+    ids=["numbered list", "steps", "dates on both sides", "labels on both sides", "prose with dates"],
+)
+def test_lists_and_prose_side_by_side_are_columns(lefts: list[str], rights: list[str]) -> None:
+    (page_read,) = parse_pdf(make_pdf([side_by_side(lefts, rights)]), 10).pages
+    text = " ".join(block.text for block in page_read.blocks).replace("\n", " ")
+    assert text == " ".join([*lefts, *rights])
 
 
 def test_rows_without_rules_are_a_table() -> None:

@@ -1,6 +1,7 @@
 """Lines of a PDF page in reading order, from the runs of its text layer."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,6 +18,8 @@ _GUTTER = 1.0
 _STRIPS = 8
 _COLUMN_FILL = 0.55
 _COLUMN_LINES = 4
+_KEYED_SHARE = 0.75  # of the lines at a gutter: pairs of one kind; the others are a title, a header, a note
+_FIGURES_SHARE = 0.5  # at most, of the lines beside dates or numbers: that hold figures too
 _ROW_GAP = 1.5
 _PART_GAP = 1.0
 _CELL_GAP = 0.8
@@ -52,6 +55,10 @@ GOES_ON = re.compile(
     "(?:[、，,をはがにでもやて]|(?<!も)の|(?<!こ)と|[よおあなた]り|及び|又は|並びに|若しくは|および|または)$"
 )
 GOING_ON = re.compile(f"[{HIRAGANA}]")  # with an ending or a particle
+_FIGURE = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBERED = re.compile(r"\W*\d{1,3}(?:[.-]\d{1,3})*\D*")  # an item of a list, or a title
+_COLONS = (":", "：")
 _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
 _ZERO_WIDTH = "\u200b"
 
@@ -311,9 +318,45 @@ def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> flo
     """Middle of the widest vertical strip without text that has columns of prose on both sides."""
     for middle in _gaps(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
-        if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides):
+        are_columns = all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides)
+        if are_columns and not _are_keyed(runs, middle):
             return middle
     return None
+
+
+def _are_keyed(runs: list[Run], middle: float) -> bool:
+    """Whether practically all lines on one side of a strip are keys of those level with them on the other: of one form
+    with figures, as dates are, beside lines mostly without any; or labels before a colon on the left.
+
+    Columns of prose and lists side by side stand level as well: their lines have no form in common, or figures and
+    colons are on both sides.
+    """
+    rows = _rows_of(runs)
+    sides = ([[run for run in row if (run.left < middle) == is_left] for is_left in (True, False)] for row in rows)
+    texts = [
+        [clean(" ".join(run.text for run in sorted(side, key=lambda run: run.left))) for side in row] for row in sides
+    ]
+    pairs = [(left, right) for left, right in texts if left and right]
+    least = _KEYED_SHARE * len(rows)
+    if len(pairs) < least:
+        return False
+    lefts, rights = zip(*pairs, strict=True)
+    labels = sum(left.endswith(_COLONS) and not right.endswith(_COLONS) for left, right in pairs)
+    return labels >= least or any(
+        _count_keys(keys) >= least and sum(map(bool, map(_FIGURE.search, names))) <= _FIGURES_SHARE * len(names)
+        for keys, names in ((lefts, rights), (rights, lefts))
+    )
+
+
+def _count_keys(texts: Sequence[str]) -> int:
+    """How many texts have one form of several figures, or with one at its end; items of numbered lists have none."""
+    forms = Counter(_form(text) for text in texts if not (_NUMBERED.fullmatch(text) or LIST_ITEM.match(text)))
+    return max((count for form, count in forms.items() if form.count("0") > 1 or form.endswith("0")), default=0)
+
+
+def _form(text: str) -> str:
+    """A text with `0` for each figure and `a` for each word."""
+    return _FIGURE.sub("0", _WORD.sub("a", text))
 
 
 def _is_parted(runs: list[Run], typical: float, *, nested: bool = True) -> bool:
@@ -349,12 +392,7 @@ def _gaps(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
 
 def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
     """Lines from the top; ruby, kana set small right above the words that they are read as, comes last, as one line."""
-    rows: list[list[Run]] = []
-    for run in sorted(runs, key=lambda run: run.middle[1]):
-        if rows and _shares_line(rows[-1], run):
-            rows[-1].append(run)
-        else:
-            rows.append([run])
+    rows = _rows_of(runs)
     typical = _base_size(runs) if runs else 0.0
     ruby: list[Line] = []
     for row, below in pairwise([*rows, []]):
@@ -369,6 +407,17 @@ def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
             yield line
     if ruby:
         yield _ruby_line(ruby)
+
+
+def _rows_of(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs by the line that they stand on, from the top."""
+    rows: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: run.middle[1]):
+        if rows and _shares_line(rows[-1], run):
+            rows[-1].append(run)
+        else:
+            rows.append([run])
+    return rows
 
 
 def _is_ruby(line: Line, row: Sequence[Run], below: Sequence[Run], typical: float) -> bool:
