@@ -52,6 +52,16 @@ def run(knowledge_base: tuple[Path, Path], *arguments: str, text: str | None = N
     return CliRunner().invoke(main, ["--home", str(knowledge_base[0]), *arguments], input=text)
 
 
+def test_what_failed_before_is_counted_by_cause_and_named_by_status(knowledge_base: tuple[Path, Path]) -> None:
+    again = run(knowledge_base, "index")
+    assert "not indexed, as before: 1 (malformed 1); `rag-assets status` names them" in again.output
+    assert "bad.pdf" not in again.output
+    assert "not indexed: specs/bad.pdf: malformed" in run(knowledge_base, "status").output
+    assert [row["document_id"] for row in json.loads(run(knowledge_base, "index", "--json").stdout)["failed"]] == [
+        "specs/bad.pdf"
+    ]
+
+
 @pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step", "hyde", "rewrite"])
 def test_search_prints_the_documented_json(knowledge_base: tuple[Path, Path], mode: str) -> None:
     result = run(knowledge_base, "search", "トークンの有効期限", "--mode", mode, "-k", "2", "--json")

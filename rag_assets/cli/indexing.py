@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -262,7 +263,9 @@ def _print_index_summary(home: "Home", indexing: _Indexing, start_time: datetime
             ]
         ],
     )
-    _print_failures(failed_rows, lost_rows)
+    as_before = set(changes.failed)
+    _print_failures([row for row in failed_rows if row["document_id"] not in as_before], lost_rows)
+    _print_failed_before([row for row in failed_rows if row["document_id"] in as_before])
     _print_read_in_part(incomplete)
     _print_stand_ins(_model_steps(home, start_time))
     _print_model_costs(home, indexing.planned, start_time)
@@ -411,6 +414,14 @@ def _print_failures(failed_rows: list[dict[str, object]], lost_rows: list[dict[s
         lines.append(f"not indexed: {row['document_id']}: {message if cause in message else f'{cause}: {message}'}")
     _print_lines(lines, "more; see the table parse_failures")
     _print_lines([f"{row['document_id']}: {row['message']}" for row in lost_rows], "more that can no longer be read")
+
+
+def _print_failed_before(failed_rows: list[dict[str, object]]) -> None:
+    """How many documents failed before and are as they were, by cause."""
+    if failed_rows:
+        causes = Counter(str(row["cause"]) for row in failed_rows).most_common()
+        counts = ", ".join(f"{cause} {count}" for cause, count in causes)
+        say(f"  not indexed, as before: {len(failed_rows)} ({counts}); `rag-assets status` names them")
 
 
 def _print_read_in_part(incomplete: "list[IncompleteDocument]") -> None:

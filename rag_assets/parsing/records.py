@@ -282,4 +282,5 @@ def document_failures(lake: Lake) -> list[dict[str, object]]:
     documents = lake.read(DOCUMENTS, columns=["document_id", "status"]).to_pydict()
     status = dict(zip(documents["document_id"], documents["status"], strict=True))
     document_rows = (row for row in rows if row["page_number"] is None)
-    return [{**row, "status": status.get(row["document_id"], DocumentStatus.FAILED)} for row in document_rows]
+    failures = [{**row, "status": status.get(row["document_id"], DocumentStatus.FAILED)} for row in document_rows]
+    return sorted(failures, key=lambda row: row["document_id"])
