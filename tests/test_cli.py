@@ -53,9 +53,10 @@ def run(knowledge_base: tuple[Path, Path], *arguments: str, text: str | None = N
 
 
 def test_what_failed_before_is_counted_by_cause_and_named_by_status(knowledge_base: tuple[Path, Path]) -> None:
-    again = run(knowledge_base, "index")
-    assert "not indexed, as before: 1 (malformed 1); `rag-assets status` names them" in again.output
-    assert "bad.pdf" not in again.output
+    for options in ((), ("--force", "specs/bad.pdf")):
+        again = run(knowledge_base, "index", *options)
+        assert "not indexed, as before: 1 (malformed 1); see the table parse_failures" in again.stdout
+        assert "bad.pdf" not in again.stdout
     assert "not indexed: specs/bad.pdf: malformed" in run(knowledge_base, "status").output
     assert [row["document_id"] for row in json.loads(run(knowledge_base, "index", "--json").stdout)["failed"]] == [
         "specs/bad.pdf"

@@ -93,6 +93,7 @@ class _Indexing:
     # calls of the language model, tokens and price that were expected; None without a language model
     planned: dict[str, float] | None
     seconds: float
+    failed_before: list[dict[str, object]]  # documents that were not indexed, with the causes, before the run
 
 
 def _register(
@@ -183,6 +184,7 @@ def _index(
     progress.phase("comparing with what is indexed")
     changes = changes_to_index(home, listing)
     before = stored_documents(home.lake)
+    failed_before, _ = _failures(home)
     shards = tuple(sorted({*changes.shards, *map(shard_of, before)})) if full_check else changes.shards
     planned = None
     if shards and asks_model:
@@ -208,7 +210,7 @@ def _index(
     changes = replace(changes, changed=_changed(before, stored_documents(home.lake), changes))
     for line in repair.settle():
         complain(line)
-    return _Indexing(listing, changes, planned, time.monotonic() - start)
+    return _Indexing(listing, changes, planned, time.monotonic() - start, failed_before)
 
 
 def _changed(before: "Stored", after: "Stored", changes: "Changes") -> tuple[str, ...]:
@@ -263,9 +265,9 @@ def _print_index_summary(home: "Home", indexing: _Indexing, start_time: datetime
             ]
         ],
     )
-    as_before = set(changes.failed)
-    _print_failures([row for row in failed_rows if row["document_id"] not in as_before], lost_rows)
-    _print_failed_before([row for row in failed_rows if row["document_id"] in as_before])
+    as_before = [row for row in failed_rows if row in indexing.failed_before]
+    _print_failures([row for row in failed_rows if row not in as_before], lost_rows)
+    _print_failed_before(as_before)
     _print_read_in_part(incomplete)
     _print_stand_ins(_model_steps(home, start_time))
     _print_model_costs(home, indexing.planned, start_time)
@@ -417,11 +419,11 @@ def _print_failures(failed_rows: list[dict[str, object]], lost_rows: list[dict[s
 
 
 def _print_failed_before(failed_rows: list[dict[str, object]]) -> None:
-    """How many documents failed before and are as they were, by cause."""
+    """How many documents failed as they did before the run, by cause."""
     if failed_rows:
         causes = Counter(str(row["cause"]) for row in failed_rows).most_common()
         counts = ", ".join(f"{cause} {count}" for cause, count in causes)
-        say(f"  not indexed, as before: {len(failed_rows)} ({counts}); `rag-assets status` names them")
+        say(f"  not indexed, as before: {len(failed_rows)} ({counts}); see the table parse_failures")
 
 
 def _print_read_in_part(incomplete: "list[IncompleteDocument]") -> None:

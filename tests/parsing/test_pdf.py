@@ -124,16 +124,46 @@ def side_by_side(lefts: Sequence[str], rights: Sequence[str]) -> list[Piece]:
     return [*column(72, 100, list(lefts)), *column(250, 100, list(rights))]
 
 
-DATES = ["Wednesday, January 1, 2025", "Monday, May 26, 2025", "Friday, July 4, 2025", "Thursday, November 27, 2025"]
-DAYS = ["New Years Day", "Memorial Day", "Independence Day July 4th", "Thanksgiving Day"]
+DATES = [
+    "Wednesday, January 1, 2025",
+    "Monday, May 26, 2025",
+    "Friday, July 4, 2025",
+    "Monday, September 1, 2025",
+    "Friday, November 28, 2025",
+    "Thursday, November 27, 2025",
+]
+DAYS = [
+    "New Years Day",
+    "Memorial Day",
+    "Independence Day July 4th",
+    "Labor Day in autumn",
+    "The day after it",
+    "Thanksgiving Day",
+]
 JAPANESE_DATES = [
     "令和７年１月１日（水）",
     "令和７年５月５日（月）",
+    "令和７年８月11日（月）",
+    "令和７年10月13日（月）",
     "令和７年11月３日（月）",
     "令和７年12月29日（月）",
 ]
-JAPANESE_DAYS = ["元日のお休み", "こどもの日のお休み", "文化の日のお休み", "年末のお休みの初日"]
-LABELS = ["Name of the employee:", "Department assigned:", "Supervisor in charge:", "Place of work:"]
+JAPANESE_DAYS = [
+    "元日のお休み",
+    "こどもの日のお休み",
+    "山の日のお休み",
+    "スポーツの日のお休み",
+    "文化の日のお休み",
+    "年末のお休みの初日",
+]
+LABELS = [
+    "Name of the employee:",
+    "Department assigned:",
+    "Supervisor in charge:",
+    "Kind of contract:",
+    "Hours of a week:",
+    "Place of work:",
+]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +173,17 @@ LABELS = ["Name of the employee:", "Department assigned:", "Supervisor in charge
         (DAYS, DATES),
         (["Date of the holiday", *DATES], ["Name of holiday", *DAYS]),
         (JAPANESE_DATES, JAPANESE_DAYS),
-        (LABELS, ["Mary Jones Smith", "Sales and marketing", "John Peter Miller", "Berlin or Hamburg"]),
+        (
+            LABELS,
+            [
+                "Mary Jones Smith",
+                "Sales and marketing",
+                "John Peter Miller",
+                "Without an end",
+                "Thirty five or less",
+                "Berlin or Hamburg",
+            ],
+        ),
     ],
     ids=["dates first", "dates last", "a header", "Japanese dates", "labels"],
 )
@@ -158,10 +198,19 @@ def test_lines_beside_dates_or_labels_are_rows(lefts: list[str], rights: list[st
 @pytest.mark.parametrize(
     ("lefts", "rights"),
     [
-        (["04-1 Edit the customer", "04-2 Edit the case", "04-3 Edit the order", "04-4 Edit the offer"], DAYS),
-        (["Step 1: open the lid", "Step 2: fill the tank", "Step 3: close the lid", "Step 4: press start"], DAYS),
+        ([f"04-{number} Edit the customer" for number in range(1, 7)], DAYS),
+        ([f"Step {number}: open the lid" for number in range(1, 7)], DAYS),
         (DATES, [date.replace("2025", "2026") for date in DATES]),
-        (LABELS, ["Date of first work:", "Number of weeks:", "Salary per month:", "Days of vacation:"]),
+        (LABELS, [f"Number of the {thing}:" for thing in ("weeks", "days", "rooms", "doors", "cars", "keys")]),
+        (
+            ["Smith and Jones 2019", "Miller and others 2020", "Brown and White 2021", "Green and Black 2018"],
+            [
+                "The gate was built of red",
+                "bricks which came from the",
+                "river bank near the town, so",
+                "that it was cheap to make.",
+            ],
+        ),
         (
             ["the first of May 2025 is", "a day on which we rest,", "and so are June 9, 2025", "and October 3, 2025;"],
             [
@@ -172,12 +221,35 @@ def test_lines_beside_dates_or_labels_are_rows(lefts: list[str], rights: list[st
             ],
         ),
     ],
-    ids=["numbered list", "steps", "dates on both sides", "labels on both sides", "prose with dates"],
+    ids=[
+        "numbered list",
+        "steps",
+        "dates on both sides",
+        "labels on both sides",
+        "works beside prose",
+        "prose with dates",
+    ],
 )
 def test_lists_and_prose_side_by_side_are_columns(lefts: list[str], rights: list[str]) -> None:
     (page_read,) = parse_pdf(make_pdf([side_by_side(lefts, rights)]), 10).pages
     text = " ".join(block.text for block in page_read.blocks).replace("\n", " ")
     assert text == " ".join([*lefts, *rights])
+
+
+def test_prose_beside_a_schedule_is_a_column_of_its_own() -> None:
+    prose = [
+        "The board met on the first day of",
+        "the month and talked about all the",
+        "plans that had been made for the",
+        "next year, which were many and very",
+        "long, so that nobody could read them",
+        "before the lunch was served at noon.",
+    ]
+    pieces = [*column(40, 100, prose), *column(260, 100, DATES), *column(430, 100, DAYS)]
+    (page_read,) = parse_pdf(make_pdf([pieces]), 10).pages
+    assert page_read.blocks[0].text.replace("\n", " ") == " ".join(prose)
+    rows = "\n".join(block.text for block in page_read.blocks[1:]).replace(" | ", " ").split("\n")
+    assert rows == [f"{date} {day}" for date, day in zip(DATES, DAYS, strict=True)]
 
 
 def test_rows_without_rules_are_a_table() -> None:

@@ -24,8 +24,10 @@ from rag_assets.query import KnowledgeBase, Turn
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.quoted import extracts as told
 from rag_assets.query.ask.quoted.asked_sections import numbers_named
+from rag_assets.query.ask.quoted.candidates import candidates_of
 from rag_assets.query.ask.quoted.extracts import listed
 from rag_assets.query.ask.quoted.page_sections import PageBlock
+from rag_assets.query.ask.quoted.said import text_of, with_cells_unsaid
 from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.quoted.sureness import _lacks_field
 from rag_assets.query.ask.quoted.wanted import AnswerTraits, number_counted, without_count
@@ -180,6 +182,52 @@ def test_a_proviso_is_said_with_what_it_restricts(question: str, answer: str) ->
     (first, *_) = quoted(question, f"{answer}\n休暇を取得する従業員は、速やかに会社に報告しなければならない。")
     assert first.text == answer
     assert first.supported
+
+
+def test_a_proviso_behind_what_announces_a_list_is_said_as_it_stands() -> None:
+    text = (
+        "申請は前月末までに窓口へ行うものとする。手続の内容は次のとおりとする。ただし、緊急の場合は当日でも申請を受け付ける。\n"
+        "(1) 申請書を書く。\n(2) 窓口に出す。"
+    )
+    sentences = quoted("緊急の場合は当日でも申請を受け付けますか", text)
+    assert all(sentence.supported for sentence in sentences)
+    assert "ただし、緊急の場合は当日でも" in sentences[0].text
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "もっとも多い回答は食堂の改善である。",
+        "その際立った特徴は食堂である。",
+        "However long the queue is, meals stay warm.",
+    ],
+)
+def test_a_sentence_that_restricts_nothing_stands_alone(sentence: str) -> None:
+    (_, second) = statements(f"社員アンケートは毎年四月に行い、結果を社員に配る。{sentence}")
+    assert (second.text, second.preceding) == (sentence, "")
+
+
+def test_beside_the_cell_that_answers_the_name_of_the_row_and_all_that_fits_are_said() -> None:
+    header = "事業名 | 区分 | 備考 | 期限"
+    values = ("地域の" * 34 + "事業", "一般", "申請の" * 50 + "末尾", "三月")
+    *_, row = (each for each in statements(f"{header}\n{' | '.join(values)}") if each.cells)
+    question = told._weighted_question(
+        Ask("地域の事業の扱いは"), candidates_of(source(f"{header}\n{' | '.join(values)}"))
+    )
+    texts = [text_of(form, question) for form in with_cells_unsaid(row, question)]
+    assert any("末尾" in text for text in texts)
+    assert all(text.startswith("事業名: 地域の地域の") and len(text) <= 300 for text in texts)
+
+
+def test_short_values_that_stand_within_others_are_left_out_all_the_same() -> None:
+    header = "Field Name | Description | Sample | Max Length"
+    text = f"{header}\nChange_Type | {'NEW - identifies 20 records of 2020. ' * 7}| NEW | 20"
+    *_, row = (each for each in statements(text) if each.cells)
+    question = told._weighted_question(
+        Ask("What does the description of Change_Type say?"), candidates_of(source(text))
+    )
+    left_out = {row.cells[form.answering or 0][0] for form in with_cells_unsaid(row, question)}
+    assert {"Sample", "Max Length"} <= left_out
 
 
 def test_what_a_page_has_sections_of_is_no_answer_beside_what_these_say() -> None:
@@ -2068,6 +2116,25 @@ def test_of_a_long_list_the_part_that_answers_is_said() -> None:
     )
     (first, *_) = quoted("How long before a special meeting must the notice arrive?", section)
     assert first.text == "Notices of special meetings shall arrive not less than 24 hours before the meeting."
+
+
+def test_of_the_parts_of_a_long_list_the_one_that_is_read_as_answering_most_surely_is_said() -> None:
+    steps = [
+        "1. メニューの出荷からトータル出荷検品を開き、担当者の名前と出荷する日を選んで、次へのボタンを押します。",
+        "2. ピッキングリストのバーコードを読むと、赤枠に注文の一覧、緑枠に商品の明細の一覧が表示されます。",
+        "3. 検品したい商品のバーコードを読むと、検品数の列の数字が増えます。",
+        "4. 検品数を超えて読んだ場合、数量オーバーのポップアップが表示され、検品数の列の数字は変わりません。",
+    ]
+    candidates = candidates_of(source("\n".join(["N17 トータル出荷検品", *steps])))
+    (whole,) = (each for each in candidates if each.statement.kind is StatementKind.LIST)
+    second, fourth = (next(each for each in candidates if each.statement.text == step) for step in (steps[1], steps[3]))
+    question = told._weighted_question(Ask("トータル出荷検品で数より多く読んだらどうなりますか"), candidates)
+    ranking = [
+        (1.3, replace(whole, log_odds=0.0)),
+        (1.1, replace(second, log_odds=-1.9)),
+        (1.0, replace(fourth, log_odds=-0.5)),
+    ]
+    assert told._answering_part(question, ranking, ranking[0][1]).statement.text == steps[3]
 
 
 def test_the_document_with_the_number_that_is_asked_for_comes_first() -> None:

@@ -18,6 +18,7 @@ _GUTTER = 1.0
 _STRIPS = 8
 _COLUMN_FILL = 0.55
 _COLUMN_LINES = 4
+_RUNNING_SHARE = 0.25  # at most, of the lines beside keys: that go on from the one above, as prose does
 _KEYED_SHARE = 0.75  # of the lines at a gutter: pairs of one kind; the others are a title, a header, a note
 _FIGURES_SHARE = 0.5  # at most, of the lines beside dates or numbers: that hold figures too
 _ROW_GAP = 1.5
@@ -314,12 +315,15 @@ def _is_tier(runs: list[Run], typical: float) -> bool:
     return height > _TIER_HEIGHT * typical
 
 
-def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> float | None:
-    """Middle of the widest vertical strip without text that has columns of prose on both sides."""
+def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True, between_keys: bool = False) -> float | None:
+    """Middle of the widest vertical strip without text that has columns of prose on both sides; where keys stand level
+    with the lines of the other side there is none, unless these count, too.
+    """
     for middle in _gaps(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
-        are_columns = all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides)
-        if are_columns and not _are_keyed(runs, middle):
+        if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides) and (
+            between_keys or not _are_keyed(runs, middle)
+        ):
             return middle
     return None
 
@@ -342,10 +346,17 @@ def _are_keyed(runs: list[Run], middle: float) -> bool:
         return False
     lefts, rights = zip(*pairs, strict=True)
     labels = sum(left.endswith(_COLONS) and not right.endswith(_COLONS) for left, right in pairs)
-    return labels >= least or any(
-        _count_keys(keys) >= least and sum(map(bool, map(_FIGURE.search, names))) <= _FIGURES_SHARE * len(names)
+    return (labels >= least and not _runs_on(rights)) or any(
+        _count_keys(keys) >= least
+        and sum(map(bool, map(_FIGURE.search, names))) <= _FIGURES_SHARE * len(names)
+        and not _runs_on(names)
         for keys, names in ((lefts, rights), (rights, lefts))
     )
+
+
+def _runs_on(texts: Sequence[str]) -> bool:
+    """Whether lines are those of a text: several begin in small letters, or end as those do that go on."""
+    return sum(text[:1].islower() or GOES_ON.search(text) is not None for text in texts) > _RUNNING_SHARE * len(texts)
 
 
 def _count_keys(texts: Sequence[str]) -> int:
@@ -360,8 +371,12 @@ def _form(text: str) -> str:
 
 
 def _is_parted(runs: list[Run], typical: float, *, nested: bool = True) -> bool:
-    """Whether runs are several columns of prose themselves."""
-    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical, nested=nested) is not None
+    """Whether runs are several columns of prose themselves; as a side of a gutter, which nests none, also keys and what
+    stands level with them.
+    """
+    if len(runs) < 2 * _COLUMN_LINES:
+        return False
+    return _find_gutter(runs, typical, nested=nested, between_keys=not nested) is not None
 
 
 def _is_prose(runs: list[Run]) -> bool:

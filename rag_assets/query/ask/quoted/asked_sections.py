@@ -26,6 +26,7 @@ from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import KATAKANA
 
 _LEAST_CONTENTS = 4  # lines
+_SECTION_CODE = re.compile(r"(?:[A-Za-z]{0,3}\d[\d.-]*[.)）:：]?|第\d+[章節条])\s+")
 _LISTED_NUMBERS = 2  # beside the one that is asked for
 _NUMBERED = re.compile(
     r"(?:(?P<label>(?<![A-Za-z])(?:v(?:er(?:sion)?)?|rev(?:ision)?|release|chapter|section|article|appendix|part|step|phase"
@@ -119,10 +120,11 @@ class AskedSections:
 
     def is_of_contents(self, document: str, number: int, statement: Statement) -> bool:
         """Whether a statement is a list most lines of which name sections of the page, with or without their codes."""
-        lines = [squeezed(ITEM.sub("", line)) for line in statement.lines[1:]]
-        headings = self._paths_of(document, number).headings
-        named = sum(any(heading.endswith(line) for heading in headings) for line in lines if len(line) > 1)
-        return len(lines) >= _LEAST_CONTENTS and named > len(lines) / 2
+        lines = statement.lines[1:]
+        if len(lines) < _LEAST_CONTENTS:
+            return False
+        names = self._paths_of(document, number).names
+        return sum(squeezed(ITEM.sub("", line)) in names for line in lines) > len(lines) / 2
 
 
 def numbers_named(text: str) -> frozenset[tuple[str, str]]:
@@ -138,11 +140,12 @@ def numbers_named(text: str) -> frozenset[tuple[str, str]]:
 
 
 class _PagePaths:
-    """Which headings the lines of a page stand under, and all of them."""
+    """Which headings the lines of a page stand under, and its sections' names, with their codes and without."""
 
     def __init__(self, blocks: Sequence[PageBlock]) -> None:
         self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
-        self.headings = {squeezed(heading) for block in blocks for heading in block.path}
+        headings = {heading for block in blocks for heading in block.path}
+        self.names = {squeezed(name) for heading in headings for name in (heading, _SECTION_CODE.sub("", heading))}
         self._places: dict[str, list[int]] = {}
         for place, (line, _) in enumerate(self._lines):
             self._places.setdefault(line, []).append(place)

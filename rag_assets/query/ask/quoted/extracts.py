@@ -5,7 +5,8 @@ title, place), identifiers and rare terms most; what it says itself counts beyon
 itself. The best are read together with the question by a model that tells how surely they answer. Of a question for
 one thing the best one is said, with others that are nearly as good; of one for several, or for a list, more, and the
 best one with all of the section, list or table that it is of. A row is said with its header, of a wide one the cells
-that the question names. Of a passage in another language than the question's, words tell little.
+that the question names and the one that the model reads as answering. Of a passage in another language than the
+question's, words tell little.
 
 A statement is taken for an answer where it comes near enough, its passage stands high among those found, and the
 identifiers of the question stand in it or above it; of a question in parts, where that holds for each, or for one and
@@ -94,7 +95,7 @@ _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 READ_TOGETHER = 16  # statements that are read together with the question
 _WIDE_ROWS_READ = 3  # of the best statements, those of which cells are read that they would be said without
-_CELLS_READ = 24  # of these at most
+_CELLS_READ = 24  # of all of these at most
 _PLACE_CHARS = 80  # of the place of one
 _CONTEXT_CHARS = 120  # of what it stands under, the last ones
 _LOG_ODDS = 0.1  # weight of how surely one answers, by the model
@@ -107,6 +108,10 @@ _LEAD_CHARS = 40
 _EACH = "それぞれ"  # of several that are compared, which asks one thing of each
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _EXPLAINING = 0.6  # of a score, for what is said on how to fill in a form, and for contents, where others are asked for
+_CONTENTS_ASKED = re.compile(  # or what a list of sections tells: steps, kinds
+    r"どう|どのよう|どんな|手順|流れ|方法|進め|種類|目次|構成|章|内容|一覧|\b(?:how|steps?|process|contents?|cover|include|sections?|kinds?)\b",
+    re.IGNORECASE,
+)
 _OPPOSITE = 0.7  # of a score, for what holds where the condition of the question does not
 _NO_VALUE = 0.4  # of a score, for a statement without a number, date or address where one is asked for
 _LINKED = 1.0  # added to the score of a connection that starts or ends at what the question names
@@ -328,7 +333,7 @@ def _ranking(
     scored_candidates = [
         (
             _words_score(question, candidate, coverage[candidate.source.number])
-            * (_EXPLAINING if _is_of_no_content(question, candidate, sections) else 1.0),
+            * (_EXPLAINING if _is_about_the_text(question, candidate, sections) else 1.0),
             candidate,
         )
         for candidate in candidates
@@ -353,27 +358,26 @@ def _ranking(
     return _surely_read_first(_named_row_first(question, ranking))
 
 
-def _is_of_no_content(question: WeightedQuestion, candidate: Candidate, sections: AskedSections) -> bool:
-    """Whether a candidate tells how a form is filled in, or only what a page has sections of, and neither is asked."""
+def _is_about_the_text(question: WeightedQuestion, candidate: Candidate, sections: AskedSections) -> bool:
+    """Whether a candidate tells how a form is filled in, or what a page has sections of, and neither is asked for."""
     if sections.is_on_filling_in(*_place(candidate)):
         return True
     is_list = candidate.statement.kind is StatementKind.LIST and not question.wanted.several
-    return is_list and sections.is_of_contents(*_place(candidate))
+    return is_list and not _CONTENTS_ASKED.search(question.text) and sections.is_of_contents(*_place(candidate))
 
 
 def _with_answering_cells(
     question: WeightedQuestion, ranking: Sequence[tuple[float, Candidate]], scorer: AnswerScorer
 ) -> list[tuple[float, Candidate]]:
     """A ranking whose first wide rows are said with the cell, of those that would be left out, with which they answer
-    most surely, where that is more surely than without it.
+    most surely, where that is more surely than without it; of very wide ones not all such cells are read.
     """
-    wide_rows: list[tuple[int, Statement]] = []
     by_score = sorted(
         range(len(ranking)), key=lambda place: -_LOG_ODDS * ranking[place][1].log_odds - ranking[place][0]
     )
-    for place in by_score[:_WIDE_ROWS_READ]:
-        wide_rows += [(place, row) for row in with_cells_unsaid(ranking[place][1].statement, question)]
-    wide_rows = wide_rows[:_CELLS_READ]
+    forms = {place: with_cells_unsaid(ranking[place][1].statement, question) for place in by_score[:_WIDE_ROWS_READ]}
+    most = _CELLS_READ // max(1, sum(map(bool, forms.values())))
+    wide_rows = [(place, row) for place, rows in forms.items() for row in rows[:most]]
     placed = [_placed_statement(replace(ranking[place][1], statement=row), question) for place, row in wide_rows]
     read_candidates = list(ranking)
     for (place, row), odds in zip(wide_rows, scorer.score(question.text, placed).tolist(), strict=True):
@@ -525,7 +529,9 @@ def _repeats(candidate: Candidate, better: Candidate, *, several: bool) -> bool:
 def _answering_part(
     question: WeightedQuestion, ranking: Sequence[tuple[float, Candidate]], best: Candidate
 ) -> Candidate:
-    """Of a long list, where one thing is asked for, the sentence or row that answers about as surely; else the list."""
+    """Of a long list, where one thing is asked for, the sentence or row that answers most surely, if about as surely as
+    the list; else the list.
+    """
     if (
         question.wanted.several
         or best.statement.kind is not StatementKind.LIST
@@ -533,13 +539,16 @@ def _answering_part(
     ):
         return best
     text = squeezed(best.statement.text)
-    for score, candidate in ranking[1:]:
-        is_part = candidate.source.page_id == best.source.page_id and squeezed(candidate.statement.text) in text
-        is_told = candidate.statement.kind in {StatementKind.SENTENCE, StatementKind.ROW}
-        is_as_sure = score >= _PART_SCORE * ranking[0][0] and candidate.log_odds >= best.log_odds - _PART_LOG_ODDS
-        if is_part and is_told and is_as_sure:
-            return candidate
-    return best
+    parts = [
+        candidate
+        for score, candidate in ranking[1:]
+        if candidate.source.page_id == best.source.page_id
+        and candidate.statement.kind in {StatementKind.SENTENCE, StatementKind.ROW}
+        and score >= _PART_SCORE * ranking[0][0]
+        and candidate.log_odds >= best.log_odds - _PART_LOG_ODDS
+        and squeezed(candidate.statement.text) in text
+    ]
+    return max(parts, key=lambda candidate: candidate.log_odds, default=best)
 
 
 def _completed(candidate: Candidate) -> Candidate:

@@ -77,39 +77,56 @@ def _list(lines: Sequence[str], room: int) -> str:
 
 
 def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
-    """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one the one
-    that is known to answer, and those that share most with the question.
+    """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
+    that share most with the question, the first of them also beside the one that is known to answer.
     """
     group = f"{statement.group}{_CELL}" if question.share(terms_of(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
-    cells = _filled_cells(statement)
+    texts = _chosen_cells(statement, question, room)
+    return f"{group}{_CELL.join(texts[place] for place in sorted(texts))}"
+
+
+def _chosen_cells(statement: Statement, question: WeightedQuestion, room: int) -> dict[int, str]:
+    """The cells of a row that are said, by their places."""
+    filled = [place for place, (_, value) in enumerate(statement.cells) if not NOTHING.fullmatch(value)]
+    cells = [statement.cells[place] for place in filled]
     columns = Counter(part for header, _ in statement.cells for part in {*header.split(" > ")})
-    texts = [one_line(f"{_column(header, columns)}: {value}" if header else value) for header, value in cells]
-    shares = _cell_shares(question, cells)
-    order = sorted(
-        range(len(cells)), key=lambda place: (cells[place] != statement.answering, -shares[place], len(texts[place]))
-    )
-    chosen_places: set[int] = set()
-    least = room // 2 if statement.answering else 0  # of room beside the one that answers
+    texts = {
+        place: one_line(f"{_column(header, columns)}: {value}" if header else value)
+        for place, (header, value) in zip(filled, cells, strict=True)
+    }
+    shares = dict(zip(filled, _cell_shares(question, cells), strict=True))
+    order = sorted(filled, key=lambda place: (-shares[place], len(texts[place])))
+    chosen: dict[int, str] = {}
+    if (answering := statement.answering) is not None and order[0] != answering:
+        most = max(room, _MOST_CHARS[StatementKind.ROW])
+        name = _cut(texts[order[0]], max(most // 3, most - len(texts[answering]) - len(_CELL)))
+        chosen = {order[0]: name, answering: _cut(texts[answering], most - len(name) - len(_CELL))}
+        room -= sum(len(text) + len(_CELL) for text in chosen.values())
     for place in order:
-        if not chosen_places or len(texts[place]) <= room:
-            room = max(room - len(texts[place]) - len(_CELL), 0 if chosen_places else least)
-            chosen_places.add(place)
-    return f"{group}{_CELL.join(texts[place] for place in sorted(chosen_places))}"
+        if place not in chosen and (not chosen or len(texts[place]) <= room):
+            chosen[place] = texts[place]
+            room -= len(texts[place]) + len(_CELL)
+    return chosen
 
 
-def _filled_cells(statement: Statement) -> list[tuple[str, str]]:
-    return [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{cut(text, most - 1)}…"
 
 
 def with_cells_unsaid(statement: Statement, question: WeightedQuestion) -> list[Statement]:
-    """A wide row once for each cell that is left out as it is said, with that cell as the one that answers."""
+    """A wide row once for each cell that is left out as it is said, with that cell as the one that answers; first those
+    that share most with the question.
+    """
     if statement.kind is not StatementKind.ROW or not any(header for header, _ in statement.cells):
         return []
-    text = text_of(statement, question, ROW_CHARS)
-    unsaid_cells = [cell for cell in _filled_cells(statement) if one_line(cell[1]) not in text]
-    return [replace(statement, answering=cell) for cell in unsaid_cells]
+    said = _chosen_cells(statement, question, _ROW_OF_SEVERAL_CHARS if question.wanted.several else ROW_CHARS)
+    unsaid = [
+        place for place, (_, value) in enumerate(statement.cells) if place not in said and not NOTHING.fullmatch(value)
+    ]
+    shares = dict(zip(unsaid, _cell_shares(question, [statement.cells[place] for place in unsaid]), strict=True))
+    return [replace(statement, answering=place) for place in sorted(unsaid, key=lambda place: -shares[place])]
 
 
 def _column(header: str, columns: Mapping[str, int]) -> str:

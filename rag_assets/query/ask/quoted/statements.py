@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 from types import MappingProxyType
 
 from rag_assets.text.folding import content_words
@@ -42,8 +42,8 @@ _STATES = re.compile(  # the number of an item, a label and its value
     rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}(?:[：:]|[・…‥]{{2,}}|…)\s*(?=\S.)"
 )
 _RESTRICTS = re.compile(  # at the beginning of a sentence that says little without the one before it
-    r"(?:ただし|但し|もっとも|[こそ]の(?:場合|とき|際|限り)|これにより|そのため|このため|したがって|また、この)"
-    r"|(?:however|otherwise|in (?:this|that|such a|these|such) cases?|therefore|in addition)\b",
+    r"ただし|但し|(?:もっとも|したがって|[こそ]の(?:場合|とき|際)(?:に?は|にも?)?|[こそ]のため|これにより)[、,]"
+    r"|(?:however|otherwise|therefore|in (?:this|that|such a|these|such) cases?),",
     re.IGNORECASE,
 )
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
@@ -178,7 +178,7 @@ class Statement:
     # of a row, the cell that stands alone above it and those beside it, and those above its first empty cells
     group: str = ""
     is_whole: bool = False  # of a list, whether it has all that stands together with it on the page
-    answering: tuple[str, str] | None = None  # of a row, the one of its cells that is known to answer
+    answering: int | None = None  # of a row, the place of the one of its cells that is known to answer
 
 
 def statements(
@@ -546,12 +546,15 @@ class _StatementReader:
                 self.lead = " ".join(filter(None, [above, *parts[at:]]))
         end = at if is_lead and announces(parts[at]) else len(parts)
         before = ""
-        for part, next_part in chain(pairwise([*parts[:end], ""]), pairwise([*parts[end + 1 :], ""])):
+        for place, (part, next_part) in enumerate(pairwise([*parts, ""])):
+            if place == end:  # said with the list that it announces
+                before = part
+                continue
             if asks(part):
                 self.headings.append(part)
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
-                goes_on = "" if asks(next_part) else next_part
+                goes_on = "" if place + 1 == end or asks(next_part) else next_part
                 preceding = before if _RESTRICTS.match(part) and not asks(before) else ""
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on, preceding=preceding)
             before = part
