@@ -93,7 +93,7 @@ class _Indexing:
     # calls of the language model, tokens and price that were expected; None without a language model
     planned: dict[str, float] | None
     seconds: float
-    failed_before: list[dict[str, object]]  # documents that were not indexed, with the causes, before the run
+    failed_before: frozenset[tuple[str, str]]  # documents that were not indexed before the run, with what was wrong
 
 
 def _register(
@@ -184,7 +184,7 @@ def _index(
     progress.phase("comparing with what is indexed")
     changes = changes_to_index(home, listing)
     before = stored_documents(home.lake)
-    failed_before, _ = _failures(home)
+    failed_before = frozenset(map(_failure, _failures(home)[0]))
     shards = tuple(sorted({*changes.shards, *map(shard_of, before)})) if full_check else changes.shards
     planned = None
     if shards and asks_model:
@@ -265,9 +265,9 @@ def _print_index_summary(home: "Home", indexing: _Indexing, start_time: datetime
             ]
         ],
     )
-    as_before = [row for row in failed_rows if row in indexing.failed_before]
-    _print_failures([row for row in failed_rows if row not in as_before], lost_rows)
-    _print_failed_before(as_before)
+    as_before = [_failure(row) in indexing.failed_before for row in failed_rows]
+    _print_failures([row for row, is_known in zip(failed_rows, as_before, strict=True) if not is_known], lost_rows)
+    _print_failed_before([row for row, is_known in zip(failed_rows, as_before, strict=True) if is_known])
     _print_read_in_part(incomplete)
     _print_stand_ins(_model_steps(home, start_time))
     _print_model_costs(home, indexing.planned, start_time)
@@ -409,11 +409,14 @@ def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, obj
     return [row for row in failures if row["status"] == DocumentStatus.FAILED], lost_rows
 
 
+def _failure(row: dict[str, object]) -> tuple[str, str]:
+    """A document with what is wrong with it, as both are printed."""
+    cause, message = str(row["cause"]), str(row["message"])
+    return str(row["document_id"]), message if cause in message else f"{cause}: {message}"
+
+
 def _print_failures(failed_rows: list[dict[str, object]], lost_rows: list[dict[str, object]]) -> None:
-    lines = []
-    for row in failed_rows:
-        cause, message = str(row["cause"]), str(row["message"])
-        lines.append(f"not indexed: {row['document_id']}: {message if cause in message else f'{cause}: {message}'}")
+    lines = [f"not indexed: {document_id}: {problem}" for document_id, problem in map(_failure, failed_rows)]
     _print_lines(lines, "more; see the table parse_failures")
     _print_lines([f"{row['document_id']}: {row['message']}" for row in lost_rows], "more that can no longer be read")
 

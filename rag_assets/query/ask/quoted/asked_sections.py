@@ -18,6 +18,7 @@ from rag_assets.query.ask.quoted.page_sections import (
     PageBlock,
     PageBlocks,
     is_called_table,
+    section_names,
     without_table_words,
 )
 from rag_assets.query.ask.quoted.statements import ITEM, Statement
@@ -26,7 +27,6 @@ from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import KATAKANA
 
 _LEAST_CONTENTS = 4  # lines
-_SECTION_CODE = re.compile(r"(?:[A-Za-z]{0,3}\d[\d.-]*[.)）:：]?|第\d+[章節条])\s+")
 _LISTED_NUMBERS = 2  # beside the one that is asked for
 _NUMBERED = re.compile(
     r"(?:(?P<label>(?<![A-Za-z])(?:v(?:er(?:sion)?)?|rev(?:ision)?|release|chapter|section|article|appendix|part|step|phase"
@@ -140,12 +140,11 @@ def numbers_named(text: str) -> frozenset[tuple[str, str]]:
 
 
 class _PagePaths:
-    """Which headings the lines of a page stand under, and its sections' names, with their codes and without."""
+    """Which headings the lines of a page stand under, and the names of its sections."""
 
     def __init__(self, blocks: Sequence[PageBlock]) -> None:
         self._lines = [(squeezed(line), block.path) for block in blocks for line in block.lines]
-        headings = {heading for block in blocks for heading in block.path}
-        self.names = {squeezed(name) for heading in headings for name in (heading, _SECTION_CODE.sub("", heading))}
+        self.names = section_names(blocks)
         self._places: dict[str, list[int]] = {}
         for place, (line, _) in enumerate(self._lines):
             self._places.setdefault(line, []).append(place)

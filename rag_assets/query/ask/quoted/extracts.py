@@ -31,7 +31,13 @@ from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, candidates_of, own_names, without_copies
-from rag_assets.query.ask.quoted.page_sections import PageBlocks, cells_of, numbered_sections, standing_together
+from rag_assets.query.ask.quoted.page_sections import (
+    PageBlocks,
+    cells_of,
+    numbered_sections,
+    section_names,
+    standing_together,
+)
 from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of, text_of, with_cells_unsaid
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import (
@@ -552,8 +558,8 @@ def _answering_part(
 
 
 def _completed(candidate: Candidate) -> Candidate:
-    """A sentence that goes on with the one before it with that one, a short one with the one after it, in which what it
-    says is often told.
+    """A sentence that restricts the one before it together with that one, a short one with the one after it, in which
+    what it says is often told.
     """
     statement = candidate.statement
     blank = "" if is_japanese(statement.text) else " "
@@ -622,9 +628,9 @@ def _with_whole_list(
         filter(None, [sections]),
         standing_together(known_lines, blocks, WHOLE_CHARS, is_lead=is_lead),
     )
-    headings = {squeezed(line) for block in blocks for line in block.path}
+    names = section_names(blocks)
     for lines in map(without_empty_rows, wholes):
-        if lines and headings.issuperset(map(squeezed, lines)) and not question.share(terms_of(lines[0])):
+        if lines and names.issuperset(map(squeezed, lines)) and not question.share(terms_of(lines[0])):
             continue  # sections of what the question does not name
         held_lines = _held_lines(lines, source, of_page)
         if len(held_lines) < len(lines):

@@ -34,6 +34,7 @@ _LABEL_CHARS = 40  # of a line that names what stands below it
 _LEAST_HELD = 0.5  # of the lines that stand together with others
 _FEW_ROWS = 3  # that hold a cell by which a question names them, and whose passages are read
 _LEAD_CHARS = 3  # of a cell, which are looked for first, as that is quick
+_SECTION_CODE = re.compile(r"(?:[A-Za-z]{0,3}\d[\d.-]*[.)）:：]?|第\d+[章節条])\s+")
 SHEET_NUMBER = re.compile(r"^\W*(?:\d+(?:[.-]\d+)*|[①-⑳])[.．)）_\s]*(?=\D)")
 _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", "詳細", "全体", "list", "data", "summary"})
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
@@ -122,6 +123,12 @@ class PageBlock:
 
 BLOCK_COLUMNS = ("kind", "section", "text", "header_row_count")
 PageBlocks: TypeAlias = Callable[[str, int], Sequence[PageBlock]]  # of a document, the blocks of a page in their order
+
+
+def section_names(blocks: Sequence[PageBlock]) -> frozenset[str]:
+    """What the sections of a page are called, without white space, each with its code and without."""
+    headings = {heading for block in blocks for heading in block.path}
+    return frozenset(squeezed(name) for heading in headings for name in (heading, _SECTION_CODE.sub("", heading)))
 
 
 def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
