@@ -49,6 +49,28 @@ def test_lines_that_a_spreadsheet_fills_up_are_told_from_the_table() -> None:
     ]
 
 
+def test_names_of_groups_stand_in_all_their_columns() -> None:
+    text = "地域,保育園名,０歳,,１歳,,備考\n,,応募,内定,応募,内定,\n北,うさぎ,16,6,17,4,\n,かめ,7,5,13,8,新設\n"
+    (block,) = blocks_of(text)
+    assert block.header_row_count == 2
+    assert [row.cells for row in block.rows[:2]] == [
+        ("地域", "保育園名", "０歳", "０歳", "１歳", "１歳", "備考"),
+        ("", "", "応募", "内定", "応募", "内定", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "名前,,点\n佐藤,花子,\n鈴木,一郎,3\n高橋,次郎,4\n",  # a name is missing, and a row of words follows
+        "品名,数量,\nりんご,多い,国産\nみかん,3,輸入\n",  # no group
+        "年,上期,,下期,\n,前半,後半,前半,後半\n東京,良,可,優,可\n",  # no figures
+    ],
+)
+def test_empty_names_of_columns_name_no_groups(text: str) -> None:
+    assert all(block.header_row_count < 2 for block in blocks_of(text))
+
+
 def test_tables_of_different_widths_below_each_other_are_told_apart() -> None:
     text = "Report\n\nid,name,value\n1,a,2\n2,b,3\n\nSummary\n\nkey,count\nx,1\ny,2\n"
     assert shown(blocks_of(text)) == [

@@ -13,7 +13,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, zip_longest
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
@@ -324,9 +325,31 @@ def _block(records: Sequence[Record], width: int, section: tuple[str, ...]) -> B
         Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
         for number, cells in records
     ]
-    header_row_count = int(len(rows) > 1 and _is_header(records, 0, _typical_width(records)))
+    if groups := _group_names(records):
+        rows[0] = replace(rows[0], cells=groups + rows[0].cells[len(groups) :])
+    header_row_count = 2 if groups else int(len(rows) > 1 and _is_header(records, 0, _typical_width(records)))
     cell_range = cover([row.cell_range or "" for row in (rows[0], rows[-1])])
     return table_block(rows, header_row_count, section, cell_range=cell_range)
+
+
+def _group_names(records: Sequence[Record]) -> tuple[str, ...]:
+    """The first row where it names groups of columns, as a spreadsheet writes merged cells, each in all its columns;
+    empty where it does not: the row below has the names of the columns, and figures follow.
+    """
+    if len(records) < 3 or not (_are_names(records, 0) and _are_names(records, 1)):
+        return ()
+    above, names, first = (cells[: max(_extent(records[0][1]), _extent(records[1][1]))] for _, cells in records[:3])
+    groups: list[str] = []
+    for group, name in zip_longest(above, names, fillvalue=""):
+        groups.append(group or (groups[-1] if name and groups else ""))
+    columns = [(group, name) for group, name in zip_longest(groups, names, fillvalue="") if name]
+    counts = Counter(group for group, _ in columns)
+    is_repeated = len({name for _, name in columns}) < len(columns)
+    has_column_alone = any(group and not name for group, name in zip_longest(groups, names, fillvalue=""))
+    figures = [value for value, name in zip(first, names, strict=False) if name]
+    are_figures = 2 * sum(bool(_NUMBER.match(value)) for value in figures) >= len(figures)
+    is_read = counts and "" not in counts and max(counts.values()) > 1 and len(set(columns)) == len(columns)
+    return tuple(groups) if is_read and are_figures and (is_repeated or has_column_alone) else ()
 
 
 def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:
