@@ -32,6 +32,7 @@ _NAME_CELLS = 4  # of a row, at most, in which it may be named
 _ROW_NAME_SHARE = 0.2  # of a passage, at most, for what the row is called
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
+_GROUP_CHARS = 80
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 _WORD = re.compile(r"[^\W\d_〇]")
@@ -310,7 +311,8 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
     """For each row the line of the one that heads its group, or nothing.
 
     A short cell that stands alone heads the rows below it, where several rows follow nearly each such cell of a table
-    that has several of them. A total belongs to no group.
+    that has several of them; without such cells, those of a row head the ones below it that begin with empty cells. A
+    total belongs to no group.
     """
     lone_rows = [
         place
@@ -318,6 +320,8 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
         if line.endswith(_ALONE) and len({*map(one_line, rows[place])} - {""}) == 1
     ]
     short = sum(end - place <= _LEAST_OF_GROUP for place, end in pairwise([*lone_rows, len(rows)]))
+    if not lone_rows:
+        return _cells_above(rows)
     if len(lone_rows) < 2 or short > len(lone_rows) * _FEW:
         return [""] * len(rows)
     groups: list[str] = []
@@ -330,6 +334,26 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
             groups.append("")
         else:
             groups.append(group)
+    return groups
+
+
+def _cells_above(rows: Sequence[Sequence[str]]) -> list[str]:
+    """For each row that begins with empty cells those that stand above them, as a line; nothing where few rows of a
+    table do.
+    """
+    every = [[*map(one_line, row)] for row in rows]
+    used_places = sorted({place for row in every for place, text in enumerate(row) if text})
+    texts = [[row[place] for place in used_places] for row in every]
+    below = sum(not row[0] for row in texts if any(row))
+    if below < _FEW * len(rows) or len(rows) - below < 2:
+        return [""] * len(rows)
+    groups: list[str] = []
+    above: list[str] = []
+    for row in texts:
+        lead = next((place for place, text in enumerate(row) if text), 0)
+        above = [*above[:lead], *row[lead:]] if any(row) else above
+        line = " | ".join(above[:lead])
+        groups.append("" if lead and (is_total(row[lead]) or len(line) > _GROUP_CHARS) else line)
     return groups
 
 

@@ -68,6 +68,31 @@ def test_a_passage_within_a_group_of_rows_begins_with_the_row_that_heads_it() ->
             assert line.endswith(" |") or f" | {group[:2]}" in line
 
 
+def test_a_passage_begins_with_the_cells_above_the_empty_ones_of_its_first_row() -> None:
+    rows = [["code", "variable", "value", "label"]]
+    for code, name in (("HS120", "ability_to_make_ends"), ("HC110", "access_postal"), ("HD080", "worn_furniture")):
+        rows += [[code, name, "1", "Very difficult"], *(["", "", f"{n}", f"{name[:3]} {n}"] for n in range(2, 9))]
+    found = [chunk.text.splitlines() for chunk in chunks(table(rows), overlap=0)]
+    assert len(found) > 2
+    for lines in found:
+        name = ""
+        for line in lines[1:]:
+            cells = line.split(" | ")
+            name = cells[1] or name
+            assert cells[-1] == "Very difficult" or len(cells) == 2 or cells[-1].startswith(name[:3])
+
+
+def test_a_total_below_empty_cells_is_of_no_group() -> None:
+    rows = [
+        ["大項目", "項目", "値"],
+        *(["大きな項目" * (n % 5 == 0), f"項目{n}", f"値{n}" + "5" * 45] for n in range(9)),
+    ]
+    found = chunks(table([*rows, ["", "合計", "5" * 45]]), overlap=0)
+    assert len(found) == 10
+    assert all(chunk.text.splitlines()[1].startswith("大きな項目") for chunk in found[:-1])
+    assert len(found[-1].text.splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     "rows",
     [
