@@ -374,6 +374,11 @@ def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str,
             "Contoso closed the merger with Fabrikam on March 4, 2022.",
             "early",
         ),
+        (
+            "By what date must the manager finish the access review?",
+            "The manager must finish the access review by 20 June.",
+            "soon",
+        ),
         ("What fee is charged for the late return?", "The late return fee is twenty dollars.", "soon"),
         ("顧客検索の上限件数コードは？", "顧客検索の上限件数コードは LIM010 とする。", "設定"),
         ("受付システムはいつ公開されましたか", "受付システムは2021年4月に公開されました。", "先日"),
@@ -381,7 +386,7 @@ def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str,
     ],
 )
 def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: str, near: str) -> None:
-    vague = re.sub(r"March 4, 2022|twenty dollars|LIM010|2021年4月|百件", near, answer)
+    vague = re.sub(r"March 4, 2022|20 June|twenty dollars|LIM010|2021年4月|百件", near, answer)
     sentences, answers = extracts([Ask(question)], [source(f"{vague}\n\n{answer}")])
     assert answers
     assert answer in sentences[0].text
@@ -934,11 +939,32 @@ def test_words_of_the_question_that_stand_where_its_document_begins_are_no_doubt
         ("2018", "robocon2018/parts.docx", True),
         ("2018", "robocon/parts.docx", False),
         ("robocon2018", "robocon/parts.docx", False),
+        ("FY2018", "robocon2018/parts.docx", True),
+        ("FY2018", "robocon2019/parts.docx", False),
     ],
 )
 def test_a_year_in_the_path_is_no_doubt(name: str, document: str, *, sure: bool) -> None:
     rows = "部品表\n品名: 受信機\n型式: T6K\n単価: 18,700円"
     assert extracts([Ask(f"{name}の部品表の受信機の型式と単価")], [source(rows, 1, document)])[1] is sure
+
+
+@pytest.mark.parametrize(
+    ("asked", "beginning", "sure"),
+    [
+        ("令和7年度", "令和６年度 富士見市一般会計予算", False),
+        ("2025年度", "令和６年度 富士見市一般会計予算", False),
+        ("令和6年度", "令和６年度 富士見市一般会計予算", True),
+        ("2024年度", "R6年度 富士見市一般会計予算", True),
+        ("令和7年度", "富士見市一般会計予算", True),
+        ("令和7年度", "令和６年度から令和７年度の富士見市一般会計予算", True),
+    ],
+)
+def test_a_document_of_another_fiscal_year_is_no_answer(asked: str, beginning: str, *, sure: bool) -> None:
+    passage = replace(
+        source("歳入歳出予算の総額は、歳入歳出それぞれ１０１，８００，０００千円と定める。\n\n期間 ７年度"),
+        beginning=beginning,
+    )
+    assert extracts([Ask(f"富士見市の{asked}一般会計予算の歳入歳出予算の総額")], [passage])[1] is sure
 
 
 @pytest.mark.parametrize(("number", "sure"), [("ID115", True), ("ID116", False), ("AB115", False)])
@@ -2134,7 +2160,33 @@ def test_of_the_parts_of_a_long_list_the_one_that_is_read_as_answering_most_sure
         (1.1, replace(second, log_odds=-1.9)),
         (1.0, replace(fourth, log_odds=-0.5)),
     ]
-    assert told._answering_part(question, ranking, ranking[0][1]).statement.text == steps[3]
+    assert told._answering_part(question, ranking, ranking[0][1], None).statement.text == steps[3]
+
+
+def test_of_a_long_list_the_lines_that_answer_together_are_said() -> None:
+    settings = [
+        "項目 | 内容",
+        "OS | Windows Server",
+        "Web サーバー | IIS（Internet Information Services）",
+        "AppPool 名 | SampleNext",
+        "IIS 物理パス | C:/inetpub/wwwroot/SampleNext",
+        "ログの保存先 | D:/logs/SampleNext の日付ごとのフォルダ",
+        "バックアップ | 毎週日曜日の 2:00 に共有フォルダへ",
+        ".NET バージョン | .NET 10.0",
+        "データベース | SQL Server",
+        "データベース名 | SampleNextDB",
+    ]
+    question = "SampleNextの本番で使うデータベース名と、動かす.NETのバージョンを教えて"
+    (first, *_) = quoted(question, "\n".join(["1.1 本番環境（IIS）", *settings]))
+    assert ".NET 10.0" in first.text
+    assert "SampleNextDB" in first.text
+    assert "Windows Server" not in first.text
+
+
+def test_what_is_read_as_hardly_answering_is_not_said_beside_what_surely_does() -> None:
+    answer = "会費の納入期限は、毎年4月30日とする。"
+    text = f"{answer}\n\n会費の納入が遅れた会員には、事務局が会費の納入をお願いする文書を送る。"
+    assert [sentence.text for sentence in quoted("会費の納入期限はいつですか", text)] == [answer]
 
 
 def test_the_document_with_the_number_that_is_asked_for_comes_first() -> None:

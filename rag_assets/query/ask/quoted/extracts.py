@@ -98,6 +98,8 @@ _STANDS_OUT = 0.85  # of the score of a row, below which those beside it are not
 _BEGINS_BEFORE = 2  # lines before the first of a list, of one that begins in another passage
 _ALL_ASKED = re.compile(r"全部|すべて|全て|全員|一覧|それぞれ|各|列挙|挙げ|\b(?:all|every|each|list)\b", re.IGNORECASE)
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
+_ALSO_READ = 2.0  # log odds from which another statement is said beside the best
+_LESS_READ = 2.0  # below those of the best, from which it is, where that is less
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 READ_TOGETHER = 16  # statements that are read together with the question
 _WIDE_ROWS_READ = 3  # of the best statements, those of which cells are read that they would be said without
@@ -126,6 +128,8 @@ _LANGUAGE_NAMED = re.compile(r"英[語文名訳]|[和日]文|日本語|和[名�
 _LONG_LIST = 200  # characters of one of which a part is said where that answers about as surely
 _PART_SCORE = 0.7  # of its score
 _PART_LOG_ODDS = 2.0  # below those of the list
+_WINDOW_CHARS = 120  # of lines of one that are read together
+_WINDOWS_READ = 16  # those that share most with the question
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
@@ -218,7 +222,7 @@ def extracts(
         most -= len(answers)
         best = _best_candidates(question, ranking, len(asks)) or nearest
         if best and len(asks) < 2:
-            first = _completed(_answering_part(question, ranking, best[0]))
+            first = _completed(_answering_part(question, ranking, best[0], scorer))
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
         is_of_list = is_sure and len(asks) < 2 and _is_of_list(question, best[0].statement)
         asks_for_all = _ALL_ASKED.search(question.text) or number_counted(question.text) is not None
@@ -499,7 +503,8 @@ def _words_score(question: WeightedQuestion, candidate: Candidate, coverage: flo
 def _best_candidates(
     question: WeightedQuestion, ranking: Sequence[tuple[float, Candidate]], parts: int
 ) -> list[Candidate]:
-    """The best candidate, and others nearly as good, as far as there is room and they say something new.
+    """The best candidate, and others nearly as good, as far as there is room, they say something new and are not read
+    as answering far less surely.
 
     What another document says in nearly the same words is new where it differs in a figure, or where is asked which;
     other figures of another document that surely answers are said even if they come less near.
@@ -507,6 +512,7 @@ def _best_candidates(
     best: list[Candidate] = []
     room = (_MANY_CHARS if question.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
     left = _MOST_ANSWER_CHARS
+    least_log_odds = _least_log_odds(question, ranking[0][1]) if ranking else 0.0
     for score, candidate in ranking:
         is_contrary = score >= _CONFLICTING * ranking[0][0] and _contradicts(question, candidate, best)
         if score < _NEARLY * ranking[0][0] and not is_contrary:
@@ -515,11 +521,20 @@ def _best_candidates(
         length = len(text_of(candidate.statement, question))
         new = is_sibling or not any(_repeats(candidate, better, several=question.wanted.several) for better in best)
         is_tied = score >= _TIED * ranking[0][0]
-        if not best or (new and length <= (left if is_sibling else room + _TIED_CHARS * is_tied)):
+        is_read = is_tied or is_sibling or candidate.log_odds >= least_log_odds
+        if not best or (new and is_read and length <= (left if is_sibling else room + _TIED_CHARS * is_tied)):
             best.append(candidate)
             room -= length
             left -= length
     return best
+
+
+def _least_log_odds(question: WeightedQuestion, first: Candidate) -> float:
+    """Log odds from which another statement is said beside the first one: any, where that only announces what follows,
+    or several are asked for.
+    """
+    needs_more = question.wanted.several or announces(first.statement.text)
+    return -math.inf if needs_more else min(_ALSO_READ, first.log_odds - _LESS_READ)
 
 
 def _repeats(candidate: Candidate, better: Candidate, *, several: bool) -> bool:
@@ -533,16 +548,17 @@ def _repeats(candidate: Candidate, better: Candidate, *, several: bool) -> bool:
 
 
 def _answering_part(
-    question: WeightedQuestion, ranking: Sequence[tuple[float, Candidate]], best: Candidate
+    question: WeightedQuestion,
+    ranking: Sequence[tuple[float, Candidate]],
+    best: Candidate,
+    scorer: AnswerScorer | None,
 ) -> Candidate:
     """Of a long list, where one thing is asked for, the sentence or row that answers most surely, if about as surely as
-    the list; else the list.
+    the list, or lines that answer more surely than all of it; else the list.
     """
-    if (
-        question.wanted.several
-        or best.statement.kind is not StatementKind.LIST
-        or len(best.statement.text) <= _LONG_LIST
-    ):
+    asks_for_more = question.wanted.several or question.wanted.link
+    is_long = best.statement.kind is StatementKind.LIST and len(best.statement.text) > _LONG_LIST
+    if asks_for_more or not is_long:
         return best
     text = squeezed(best.statement.text)
     parts = [
@@ -554,7 +570,28 @@ def _answering_part(
         and candidate.log_odds >= best.log_odds - _PART_LOG_ODDS
         and squeezed(candidate.statement.text) in text
     ]
+    if scorer is not None:
+        windows = [replace(best, statement=statement) for statement in _windows(best.statement)]
+        windows = sorted(windows, key=lambda window: -question.share(terms_of(window.statement.text)))[:_WINDOWS_READ]
+        log_odds = scorer.score(question.text, [_placed_statement(window, question) for window in windows]).tolist()
+        parts += [
+            replace(window, log_odds=odds)
+            for window, odds in zip(windows, log_odds, strict=True)
+            if odds >= best.log_odds
+        ]
     return max(parts, key=lambda candidate: candidate.log_odds, default=best)
+
+
+def _windows(listed: Statement) -> list[Statement]:
+    """The lines of a list from each on, as many as are short together; they stand under the first one."""
+    windows = []
+    for place in range(1, len(listed.lines)):
+        lengths = accumulate(map(len, listed.lines[place:]))
+        count = max(1, sum(length <= _WINDOW_CHARS for length in lengths))
+        text = "\n".join(listed.lines[place : place + count])
+        context = f"{listed.context} {listed.lines[0]}".strip()
+        windows.append(Statement(text, StatementKind.SENTENCE, context, group=listed.group))
+    return windows
 
 
 def _completed(candidate: Candidate) -> Candidate:

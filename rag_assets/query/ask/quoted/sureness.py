@@ -22,6 +22,9 @@ from rag_assets.text.scripts import KATAKANA_AND_MARKS
 _NUMBERED_NAME = re.compile(
     rf"第\s?(\d{{1,3}}|{'|'.join(sorted(KANJI_NUMBERS, key=len, reverse=True))})\s?([回版期次])"
 )
+_FISCAL_YEAR = re.compile(
+    r"((?:(?:令和|平成|昭和)\s?(?:\d{1,2}|元)|(?<![A-Za-z\d])[RHS]\d{1,2}|(?<!\d)(?:19|20)\d\d)\s?年\s?度)"
+)
 _ABBREVIATION = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{2,}(?![A-Za-z0-9])")
 _LACKING_VALUE = 2.0  # taken off where the best statement has none
 _HOLDING = 0.8  # of the best score, from which one counts that holds the identifiers which the best one lacks
@@ -39,7 +42,7 @@ SURE_BESIDE = 0.3
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
-_LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code)[._#]?(\d+)")
+_LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code|fy)[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _TABLE_IN_LATIN = re.compile(rf"(?<![A-Za-z\d_./-])[A-Za-z]{{3,}}(?=[」』]?(?:{OF_TABLE.pattern}))", re.IGNORECASE)
 _ATTRIBUTE = "桁数|(?:データの?)?型(?![番式紙枠])|初期値|デフォルト値?|[論物]理名"
@@ -89,6 +92,7 @@ def sureness_of(
     labels = " ".join(label for label, _ in best.statement.cells)
     lacks = lacks or (lacks_field and not re.search(_ATTRIBUTE, labels))
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
+    lacks = lacks or _is_of_another_year(question.text, best.source.whole_text, called)
     if in_another_language := is_foreign(question.text, best.source):  # where abbreviations are the same
         plain = unicodedata.normalize("NFKC", question.text)
         is_shouted = plain.isascii() and plain.isupper()
@@ -177,8 +181,20 @@ def _is_of_another_number(question: str, text: str, called: str) -> bool:
     return False
 
 
+def _is_of_another_year(question: str, passage: str, called: str) -> bool:
+    """Whether a document is called by another fiscal year than the question names, which its passage has not either."""
+    asked, own, said = (_fiscal_years(text) for text in (question, called, passage))
+    return bool(asked and own) and asked.isdisjoint(own | said)
+
+
+def _fiscal_years(text: str) -> set[str]:
+    """Western years in which the fiscal years of a text begin, as `2025年` for `令和7年度`."""
+    found = _FISCAL_YEAR.findall(unicodedata.normalize("NFKC", text))
+    return {year for name in found for year in ([f"{name[:4]}年"] if name[0].isdecimal() else years_otherwise(name))}
+
+
 def _names_of(identifier: str) -> tuple[str, ...]:
-    """An identifier, and of one that says what it numbers, as `id115`, the number alone."""
+    """An identifier, and of one that says what it numbers, as `id115` and `fy2018`, the number alone."""
     match = _LABELLED_NUMBER.fullmatch(identifier)
     return (identifier, match[1]) if match else (identifier,)
 

@@ -39,9 +39,10 @@ _DATE_ASKED = re.compile(
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
+_MONTH = "(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?"
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?!\d)|\d年|\d月\s?\d|元年|\d{1,2}[/.-]\d{1,2}[/.-]\d"
-    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
+    rf"|\b{_MONTH}\.? \d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b",
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
