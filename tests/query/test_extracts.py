@@ -626,6 +626,11 @@ def test_a_label_that_only_repeats_the_question_is_no_answer() -> None:
     assert not extracts([Ask("What is the polling interval of /Dashboard/GetChartData?")], [source(row)])[1]
 
 
+def test_the_row_of_a_number_with_its_counter_comes_first() -> None:
+    table = "番 | 用途 | 説明\n1 | 事業用 | 運送の用途に使う車両\n31 | 自家用 | その他の車両"
+    assert quoted("車両の用途で31番は何にあたる？", table)[0].text.startswith("番: 31")
+
+
 def test_the_row_of_a_quoted_cell_comes_first() -> None:
     text = "No. | 項目 | ドメイン | データ型\n1 | 標準単価 | 金額単価 | numeric(18,2)\n2 | 補足 | 単価 | numeric(20,6)"
     assert "20,6" in extracts([Ask("標準の一覧で「単価」ドメインのデータ型は？")], [source(text)])[0][0].text
@@ -1016,6 +1021,24 @@ def test_of_several_things_the_whole_section_is_said() -> None:
     assert set(items) <= set(said[0].text.splitlines())
     assert "5. 非機能要件" not in said[0].text
     assert all(each.supported for each in said[0].citations)
+
+
+def test_where_one_thing_is_asked_for_a_long_chapter_is_not_said_around_what_answers() -> None:
+    answer = [
+        "1. 対象の機器",
+        "(ア)小型機4Bまでの機種が対象です。小型機5では使用できません。",
+        "(イ)動作を確かめたのは11.11版です。",
+    ]
+    chapter = [
+        *("2. 概要", "(ア)小型機は手軽な計算機です。" + "電源を急に切ると壊れて動かなくなることがあります。" * 6),
+        *("3. 導入", "(ア)導入の説明書を読んでください。" + "部品の向きに注意して差し込みます。" * 14),
+        *("4. 初期の設定", "(ア)停止の信号を読む端子" + "端子を変えたときは設定のファイルにも書いてください。" * 6),
+    ]
+    blocks = [PageBlock("list_item", (), line) for line in (*answer, *chapter)]
+    said, answers = extracts([Ask("安全基板は小型機5でも使えますか")], [source("\n".join([*answer, *chapter]))], blocks)
+    assert answers
+    assert "小型機5では使用できません。" in said[0].text
+    assert "3. 導入" not in said[0].text
 
 
 def test_of_a_row_that_the_question_names_by_its_number_no_more_is_said() -> None:

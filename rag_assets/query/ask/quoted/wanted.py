@@ -85,7 +85,8 @@ _LEAST_LABEL = 2  # characters
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
-    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
+    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:[がはので]|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])"
+    r"|(?<![\d.,第丁])(\d{1,4})番(?![目線館街地組号台])",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"\d+(?:\.\d+)*")
