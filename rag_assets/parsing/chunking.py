@@ -14,6 +14,7 @@ from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
+from rag_assets.parsing.names import Kind, kind_of
 from rag_assets.text.cells import cover
 from rag_assets.text.language import cut, detect_language, split_sentences
 from rag_assets.text.plain import announces, asks, is_total, one_line
@@ -33,6 +34,7 @@ _ROW_NAME_SHARE = 0.2  # of a passage, at most, for what the row is called
 _LEAST_OF_GROUP = 2  # rows below a cell that heads them
 _FEW = 0.2
 _GROUP_CHARS = 80
+_NO_GROUP = {Kind.NUMBER, Kind.DATE, Kind.MARK}
 _ALONE = " |"  # behind a short cell that stands alone in its row, and heads those below it
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 _WORD = re.compile(r"[^\W\d_〇]")
@@ -338,22 +340,29 @@ def _groups(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> list[str]:
 
 
 def _cells_above(rows: Sequence[Sequence[str]]) -> list[str]:
-    """For each row that begins with empty cells those that stand above them, as a line; nothing where few rows of a
-    table do.
+    """For each row that begins with empty cells those that stand above them, as a line; nothing where not most rows of
+    a table do, or the first cells do not tell groups apart, as marks, dates and numbers of rows do not.
     """
     every = [[*map(one_line, row)] for row in rows]
     used_places = sorted({place for row in every for place, text in enumerate(row) if text})
-    texts = [[row[place] for place in used_places] for row in every]
+    texts = [[row[place] if place < len(row) else "" for place in used_places] for row in every]
+    names = [row[0] for row in texts if row and row[0]]
     below = sum(not row[0] for row in texts if any(row))
-    if below < _FEW * len(rows) or len(rows) - below < 2:
+    if (
+        len(names) < 2
+        or below < len(names)
+        or len({*names}) < len(names)
+        or any(kind_of(name) in _NO_GROUP for name in names)
+    ):
         return [""] * len(rows)
     groups: list[str] = []
-    above: list[str] = []
+    above = [""] * len(used_places)
     for row in texts:
         lead = next((place for place, text in enumerate(row) if text), 0)
-        above = [*above[:lead], *row[lead:]] if any(row) else above
+        above = [*above[:lead], *row[lead:]]
         line = " | ".join(above[:lead])
-        groups.append("" if lead and (is_total(row[lead]) or len(line) > _GROUP_CHARS) else line)
+        is_group = all(above[:lead]) and not is_total(row[lead]) and len(line) <= _GROUP_CHARS
+        groups.append((line if lead > 1 else f"{line}{_ALONE}") if lead and is_group else "")
     return groups
 
 

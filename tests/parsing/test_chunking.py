@@ -82,14 +82,21 @@ def test_a_passage_begins_with_the_cells_above_the_empty_ones_of_its_first_row()
             assert cells[-1] == "Very difficult" or len(cells) == 2 or cells[-1].startswith(name[:3])
 
 
+@pytest.mark.parametrize("first", ["○", "2024/5/1", "12", "山田"])
+def test_first_cells_that_tell_no_groups_apart_are_not_repeated(first: str) -> None:
+    rows = [["欄", "項目", "型"], *([first * (n % 3 == 0), f"項目{n}", "varchar"] for n in range(24))]
+    known = {" | ".join(row) for row in rows}
+    assert all(known.issuperset(chunk.text.splitlines()) for chunk in chunks(table(rows), overlap=0))
+
+
 def test_a_total_below_empty_cells_is_of_no_group() -> None:
     rows = [
         ["大項目", "項目", "値"],
-        *(["大きな項目" * (n % 5 == 0), f"項目{n}", f"値{n}" + "5" * 45] for n in range(9)),
+        *([f"大項目{n}" * (n % 5 == 0), f"項目{n}", f"値{n}" + "5" * 45] for n in range(9)),
     ]
     found = chunks(table([*rows, ["", "合計", "5" * 45]]), overlap=0)
     assert len(found) == 10
-    assert all(chunk.text.splitlines()[1].startswith("大きな項目") for chunk in found[:-1])
+    assert all(chunk.text.splitlines()[1].startswith("大項目") for chunk in found[:-1])
     assert len(found[-1].text.splitlines()) == 2
 
 

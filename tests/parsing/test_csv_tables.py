@@ -64,6 +64,8 @@ def test_names_of_groups_stand_in_all_their_columns() -> None:
     [
         "名前,,点\n佐藤,花子,\n鈴木,一郎,3\n高橋,次郎,4\n",  # a name is missing, and a row of words follows
         "品名,数量,\nりんご,多い,国産\nみかん,3,輸入\n",  # no group
+        "項目,値,,備考\n方式,自動,推奨,\n上限,10,20,\n下限,1,2,x\n",  # the second row is a record
+        "店,区,4月,,5月,,\n,,売上,利益,売上,利益,合計\n東,北,1,2,3,4,9\n",  # a total of all is of no group
         "年,上期,,下期,\n,前半,後半,前半,後半\n東京,良,可,優,可\n",  # no figures
     ],
 )

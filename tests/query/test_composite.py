@@ -52,7 +52,6 @@ def test_a_question_for_several_things_has_parts(question: str, parts: list[str]
         "顧客の担当が誰で、いつ訪問したかを記録するテーブルはどれですか",
         "入会金の合計は何円で、その内訳はどうなっていますか",
         "特別休暇の種類は何種類で、具体的には何ですか",
-        "Which version introduced the single sign-on, and when was it released?",
     ],
 )
 def test_what_one_answer_tells_has_no_parts(question: str) -> None:

@@ -626,11 +626,6 @@ def test_a_label_that_only_repeats_the_question_is_no_answer() -> None:
     assert not extracts([Ask("What is the polling interval of /Dashboard/GetChartData?")], [source(row)])[1]
 
 
-def test_the_row_of_a_number_with_its_counter_comes_first() -> None:
-    table = "番 | 用途 | 説明\n1 | 事業用 | 運送の用途に使う車両\n31 | 自家用 | その他の車両"
-    assert quoted("車両の用途で31番は何にあたる？", table)[0].text.startswith("番: 31")
-
-
 def test_the_row_of_a_quoted_cell_comes_first() -> None:
     text = "No. | 項目 | ドメイン | データ型\n1 | 標準単価 | 金額単価 | numeric(18,2)\n2 | 補足 | 単価 | numeric(20,6)"
     assert "20,6" in extracts([Ask("標準の一覧で「単価」ドメインのデータ型は？")], [source(text)])[0][0].text
@@ -954,19 +949,23 @@ def test_a_year_in_the_path_is_no_doubt(name: str, document: str, *, sure: bool)
 
 
 @pytest.mark.parametrize(
-    ("asked", "beginning", "sure"),
+    ("asked", "beginning", "sure", "beside"),
     [
-        ("令和7年度", "令和６年度 富士見市一般会計予算", False),
-        ("2025年度", "令和６年度 富士見市一般会計予算", False),
-        ("令和6年度", "令和６年度 富士見市一般会計予算", True),
-        ("2024年度", "R6年度 富士見市一般会計予算", True),
-        ("令和7年度", "富士見市一般会計予算", True),
-        ("令和7年度", "令和６年度から令和７年度の富士見市一般会計予算", True),
+        ("令和7年度", "令和６年度 富士見市一般会計予算", False, "期間 5年度"),
+        ("2025年度", "令和６年度 富士見市一般会計予算", False, "期間 5年度"),
+        ("令和6年度", "令和６年度 富士見市一般会計予算", True, "期間 5年度"),
+        ("2024年度", "R6年度 富士見市一般会計予算", True, "期間 5年度"),
+        ("令和7年度", "富士見市一般会計予算", True, "期間 5年度"),
+        ("令和7年度", "令和６年度から令和７年度の富士見市一般会計予算", True, "期間 5年度"),
+        *(
+            ("令和7年度", "令和６年度 富士見市一般会計予算", True, form)
+            for form in ("7年度", "令和七年度", "令和6・7年度", "2025年", "FY2025", "R7予算", "令和6〜8年度", "翌年度")
+        ),
     ],
 )
-def test_a_document_of_another_fiscal_year_is_no_answer(asked: str, beginning: str, *, sure: bool) -> None:
+def test_a_document_of_another_fiscal_year_is_no_answer(asked: str, beginning: str, *, sure: bool, beside: str) -> None:
     passage = replace(
-        source("歳入歳出予算の総額は、歳入歳出それぞれ１０１，８００，０００千円と定める。\n\n期間 ７年度"),
+        source(f"歳入歳出予算の総額は、歳入歳出それぞれ１０１，８００，０００千円と定める。\n\n{beside}"),
         beginning=beginning,
     )
     assert extracts([Ask(f"富士見市の{asked}一般会計予算の歳入歳出予算の総額")], [passage])[1] is sure
@@ -2204,6 +2203,20 @@ def test_of_a_long_list_the_lines_that_answer_together_are_said() -> None:
     assert ".NET 10.0" in first.text
     assert "SampleNextDB" in first.text
     assert "Windows Server" not in first.text
+
+
+@pytest.mark.parametrize("lead", ["次に掲げる者は、育児休業制度の対象としない。", "育児休業を取れない者"])
+def test_lines_of_a_list_are_not_said_without_what_denies_them(lead: str) -> None:
+    items = [
+        "・入社して1年に満たない者で、引き続き雇用される見込みがない者",
+        "・申出の日から1年以内に雇用の関係が終わることが明らかな者",
+        "・週の所定労働日数が2日以下の者",
+        "・申出の日から起算して、子が1歳6か月に達する日までに労働の契約が満了する者",
+        "・配偶者が常に子を養育できる者で、会社が労使の協定により除くと定めたもの",
+    ]
+    question = "週の所定労働日数が2日以下の者は育児休業を取れますか"
+    (first, *_) = quoted(question, "\n".join(["第3条 対象の者", lead, *items]))
+    assert lead in first.text or "2日以下" not in first.text
 
 
 def test_what_is_read_as_hardly_answering_is_not_said_beside_what_surely_does() -> None:

@@ -334,22 +334,20 @@ def _block(records: Sequence[Record], width: int, section: tuple[str, ...]) -> B
 
 def _group_names(records: Sequence[Record]) -> tuple[str, ...]:
     """The first row where it names groups of columns, as a spreadsheet writes merged cells, each in all its columns;
-    empty where it does not: the row below has the names of the columns, and figures follow.
+    empty where it does not: each group has columns of the same names in the row below, and figures follow.
     """
-    if len(records) < 3 or not (_are_names(records, 0) and _are_names(records, 1)):
+    if len(records) < 3 or records[1][1][0] or not (_are_names(records, 0) and _are_names(records, 1)):
         return ()
     above, names, first = (cells[: max(_extent(records[0][1]), _extent(records[1][1]))] for _, cells in records[:3])
     groups: list[str] = []
     for group, name in zip_longest(above, names, fillvalue=""):
         groups.append(group or (groups[-1] if name and groups else ""))
     columns = [(group, name) for group, name in zip_longest(groups, names, fillvalue="") if name]
-    counts = Counter(group for group, _ in columns)
-    is_repeated = len({name for _, name in columns}) < len(columns)
-    has_column_alone = any(group and not name for group, name in zip_longest(groups, names, fillvalue=""))
+    parts = [tuple(name for group, name in columns if group == own) for own in dict.fromkeys(dict(columns))]
     figures = [value for value, name in zip(first, names, strict=False) if name]
     are_figures = 2 * sum(bool(_NUMBER.match(value)) for value in figures) >= len(figures)
-    is_read = counts and "" not in counts and max(counts.values()) > 1 and len(set(columns)) == len(columns)
-    return tuple(groups) if is_read and are_figures and (is_repeated or has_column_alone) else ()
+    is_read = "" not in dict(columns) and len(parts) > 1 and len(parts[0]) > 1 and len(set(parts)) == 1
+    return tuple(groups) if is_read and are_figures and len(set(parts[0])) == len(parts[0]) else ()
 
 
 def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:

@@ -38,8 +38,7 @@ _CLAUSE_END = re.compile(
     r"(?:(?<=は[誰何])|(?<=は(?:いつ|どこ|だれ))|(?<=は(?:いくら|いくつ))|(?<=は何[^、。でか])|(?<=は何[^、。で][^、。でまか]))で、"
     r"(?!それ|その|そこ|うち|内訳|具体的|主[にな]|各)(?=[^、。？?]*は[^。]*(?:誰|だれ|いつ|どこ|何|いくら|いくつ|どう|どれ|どの|どんな))"
     r"|(?<=[？?])\s*(?:また|そして|それと|あと|さらに)?[、,]?\s*(?=\S)|(?<=[かはをが、。])\s*(?:また|それと|あと|加えて)[、,]\s*"
-    r"|,?\s+and\s+(?=(?:in|at|on|by|for|within|from|to)?\s*(?:how|what|when|where|who|whom|which|why|is|are|was|were|does|do|did)\b)"
-    r"(?!(?:when|where|how|why) (?:is|are|was|were|does|do|did) (?:it|they|this|that)\b)",  # which is of what was said
+    r"|,?\s+and\s+(?=(?:in|at|on|by|for|within|from|to)?\s*(?:how|what|when|where|who|whom|which|why|is|are|was|were|does|do|did)\b)",
     re.IGNORECASE,
 )
 

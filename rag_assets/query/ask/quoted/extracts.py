@@ -42,6 +42,7 @@ from rag_assets.query.ask.quoted.said import ROW_CHARS, WHOLE_CHARS, sentence_of
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import (
     ITEM,
+    RESTRICTS,
     STATEMENT_CHARS,
     Statement,
     StatementKind,
@@ -99,6 +100,7 @@ _BEGINS_BEFORE = 2  # lines before the first of a list, of one that begins in an
 _ALL_ASKED = re.compile(r"全部|すべて|全て|全員|一覧|それぞれ|各|列挙|挙げ|\b(?:all|every|each|list)\b", re.IGNORECASE)
 _NEARLY = 0.68  # of the best score, from which another statement is said, too
 _ALSO_READ = 2.0  # log odds from which another statement is said beside the best
+_PROVISO = re.compile(r"ただし|但し|を除[くい]|以外|\b(?:except|unless|however|excluding)\b", re.IGNORECASE)
 _LESS_READ = 2.0  # below those of the best, from which it is, where that is less
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 READ_TOGETHER = 16  # statements that are read together with the question
@@ -130,6 +132,7 @@ _MOST_WHOLE_CHARS = 600  # of all that the best statement is of, where one thing
 _PART_SCORE = 0.7  # of its score
 _PART_LOG_ODDS = 2.0  # below those of the list
 _WINDOW_CHARS = 120  # of lines of one that are read together
+_WINDOW_LINES = 12
 _WINDOWS_READ = 16  # those that share most with the question
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
@@ -524,7 +527,8 @@ def _best_candidates(
         length = len(text_of(candidate.statement, question))
         new = is_sibling or not any(_repeats(candidate, better, several=question.wanted.several) for better in best)
         is_tied = score >= _TIED * ranking[0][0]
-        is_read = is_tied or is_sibling or candidate.log_odds >= least_log_odds
+        is_read = candidate.log_odds >= least_log_odds or _PROVISO.search(candidate.statement.text) is not None
+        is_read = is_read or is_tied or is_sibling
         if not best or (new and is_read and length <= (left if is_sibling else room + _TIED_CHARS * is_tied)):
             best.append(candidate)
             room -= length
@@ -586,14 +590,23 @@ def _answering_part(
 
 
 def _windows(listed: Statement) -> list[Statement]:
-    """The lines of a list from each on, as many as are short together; they stand under the first one."""
-    windows = []
-    for place in range(1, len(listed.lines)):
-        lengths = accumulate(map(len, listed.lines[place:]))
-        count = max(1, sum(length <= _WINDOW_CHARS for length in lengths))
-        text = "\n".join(listed.lines[place : place + count])
-        context = f"{listed.context} {listed.lines[0]}".strip()
+    """The lines of a list from each on, as many as are short together, with what restricts the last one; they stand
+    under the first one. None without the line that announces them, or that says of what the list is not.
+    """
+    lead, *lines = listed.lines
+    windows: list[Statement] = []
+    context = f"{listed.context} {lead}".strip()
+    if announces(lead) or _NEGATION.search(lead):
+        return windows
+    for place, line in enumerate(lines):
+        lengths = accumulate(map(len, lines[place : place + _WINDOW_LINES]))
+        end = place + max(1, sum(length <= _WINDOW_CHARS for length in lengths))
+        while end < len(lines) and RESTRICTS.match(ITEM.sub("", lines[end])):
+            end += 1
+        text = "\n".join(lines[place:end])
         windows.append(Statement(text, StatementKind.SENTENCE, context, group=listed.group))
+        if announces(line):
+            break
     return windows
 
 

@@ -41,7 +41,7 @@ _NUMBERED = re.compile(
 _STATES = re.compile(  # the number of an item, a label and its value
     rf"(?:[(（]?(?:\d{{1,2}}|[{ITEM_LETTERS}一二三四五六七八九十])[)）.．、]|[①-⑳])\s*.{{2,30}}(?:[：:]|[・…‥]{{2,}}|…)\s*(?=\S.)"
 )
-_RESTRICTS = re.compile(  # at the beginning of a sentence that says little without the one before it
+RESTRICTS = re.compile(  # at the beginning of a sentence that says little without the one before it
     r"ただし|但し|(?:もっとも|したがって|[こそ]の(?:場合|とき|際)(?:に?は|にも?)?|[こそ]のため|これにより)[、,]"
     r"|(?:however|otherwise|therefore|in (?:this|that|such a|these|such) cases?),",
     re.IGNORECASE,
@@ -555,7 +555,7 @@ class _StatementReader:
                 yield Statement(part, StatementKind.HEADING, self._context)
             else:
                 goes_on = "" if place + 1 == end or asks(next_part) else next_part
-                preceding = before if _RESTRICTS.match(part) and not asks(before) else ""
+                preceding = before if RESTRICTS.match(part) and not asks(before) else ""
                 yield Statement(part, StatementKind.SENTENCE, self._context, following=goes_on, preceding=preceding)
             before = part
 

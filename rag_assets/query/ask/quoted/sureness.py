@@ -7,7 +7,7 @@ What stays out: which statement is the best (`rag_assets.query.ask.quoted.extrac
 import math
 import re
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.quoted.candidates import Candidate
@@ -24,6 +24,9 @@ _NUMBERED_NAME = re.compile(
 )
 _FISCAL_YEAR = re.compile(
     r"((?:(?:令和|平成|昭和)\s?(?:\d{1,2}|元)|(?<![A-Za-z\d])[RHS]\d{1,2}|(?<!\d)(?:19|20)\d\d)\s?年\s?度)"
+)
+_OTHER_YEARS = re.compile(
+    r"(?:\d|元)\s?年?度?\s?[〜~～]\s?\D{0,2}\d{1,4}\s?年|\d\s?年度?\s?[-－–]\s?\D{0,2}\d{1,4}\s?年|[翌次来]年度?"
 )
 _ABBREVIATION = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{2,}(?![A-Za-z0-9])")
 _LACKING_VALUE = 2.0  # taken off where the best statement has none
@@ -42,7 +45,7 @@ SURE_BESIDE = 0.3
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
 READ_SURELY = 3.0  # log odds by the model from which that does not count, as things have several names
-_LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code|fy)[._#]?(\d+)")
+_LABELLED_NUMBER = re.compile(r"(?:id|no|nr|code|fy(?=\d{4}))[._#]?(\d+)")
 _LONG_WORD = re.compile(f"(?<![何{KATAKANA_AND_MARKS}])[{KATAKANA_AND_MARKS}]{{5,}}")  # no unit
 _TABLE_IN_LATIN = re.compile(rf"(?<![A-Za-z\d_./-])[A-Za-z]{{3,}}(?=[」』]?(?:{OF_TABLE.pattern}))", re.IGNORECASE)
 _ATTRIBUTE = "桁数|(?:データの?)?型(?![番式紙枠])|初期値|デフォルト値?|[論物]理名"
@@ -181,16 +184,33 @@ def _is_of_another_number(question: str, text: str, called: str) -> bool:
     return False
 
 
-def _is_of_another_year(question: str, passage: str, called: str) -> bool:
-    """Whether a document is called by another fiscal year than the question names, which its passage has not either."""
-    asked, own, said = (_fiscal_years(text) for text in (question, called, passage))
-    return bool(asked and own) and asked.isdisjoint(own | said)
+def _is_of_another_year(question: str, texts: str, called: str) -> bool:
+    """Whether a document is called by another fiscal year than the question names, which stands in it in no form; not
+    where either has a range of years, or the year after its own.
+    """
+    asked, own = _fiscal_years(question), _fiscal_years(called)
+    plain = unicodedata.normalize("NFKC", f"{called}\n{texts}")
+    if not asked or not own or asked & own or _OTHER_YEARS.search(plain):
+        return False
+    forms = [form for year in asked for form in _forms_of_year(year)]
+    return not re.search("|".join(forms), plain)
 
 
-def _fiscal_years(text: str) -> set[str]:
-    """Western years in which the fiscal years of a text begin, as `2025年` for `令和7年度`."""
+def _fiscal_years(text: str) -> set[int]:
+    """Western years in which the fiscal years of a text begin: 2025 for `令和7年度`."""
     found = _FISCAL_YEAR.findall(unicodedata.normalize("NFKC", text))
-    return {year for name in found for year in ([f"{name[:4]}年"] if name[0].isdecimal() else years_otherwise(name))}
+    names = (name for year in found for name in ([year] if year[0].isdecimal() else years_otherwise(year)))
+    return {int(name[:4]) for name in names}
+
+
+def _forms_of_year(year: int) -> Iterator[str]:
+    """Patterns of a year of either calendar, alone and with others."""
+    yield rf"{year}|FY\s?'?{year % 100}(?!\d)"
+    for name in years_otherwise(f"{year}年"):
+        number = name[2:].removesuffix("年")
+        kanji = KANJI_NUMBERS[int(number) - 1] if number.isdecimal() else number
+        yield rf"(?:{name[:2]}|(?<![\d.]))\s?{number}\s?(?:年|[・、(（])"
+        yield rf"{name[:2]}\s?(?:{number}(?!\d)|{kanji})|[RHS]{number}(?!\d)"
 
 
 def _names_of(identifier: str) -> tuple[str, ...]:

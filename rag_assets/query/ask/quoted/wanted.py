@@ -39,7 +39,10 @@ _DATE_ASKED = re.compile(
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
-_MONTH = "(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?"
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may(?! be)|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?!\d)|\d年|\d月\s?\d|元年|\d{1,2}[/.-]\d{1,2}[/.-]\d"
     rf"|\b{_MONTH}\.? \d|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b",
@@ -85,8 +88,7 @@ _LEAST_LABEL = 2  # characters
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
-    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:[がはので]|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])"
-    r"|(?<![\d.,第丁])(\d{1,4})番(?![目線館街地組号台])",
+    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"\d+(?:\.\d+)*")

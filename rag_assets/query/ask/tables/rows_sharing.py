@@ -33,9 +33,9 @@ _SHARED_CHARS = 120  # of what all rows have
 _LEAST_SHARED_LETTERS = 2  # of a cell that is said to be shared, and not named
 CONDITIONED = re.compile(  # by what no cell tells, or asked for something else than rows
     r"以外|除[くい]|抜き|より(?!も)|以上|以下|以降|以前|未満|超え|ごと|一番|いちばん|最も|もっとも|最[大小高低新古初後]|まで|から|過ぎ|の間|一緒|共同|分担|両方|移[動しっ]|入れ替|引き?継"
-    r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どちら|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ|目的|役割|用途|何に(?:使|用い|利用)|何の(?:ため|為)"
+    r"|[前後次]の|[前後]に|ない|なく|なかっ|ません|ずに|じゃ|どう(?!い)|どちら|どのよう|なぜ|とは(?!い)|意味|違い|方法|何件|いくつ|何に(?:使[うわっ]|用い|利用す)|何の(?:ため|為)に"
     r"|n't\b|\b(?:not|no|non|never|neither|nor|except|excluding|other|more|less|fewer|over|under|above|below|before|after|first"
-    r"|last|per|between|together|both|without|still|yet|how|why|when|means?|overdue|purpose)\b"
+    r"|last|per|between|together|both|without|still|yet|how|why|when|means?|overdue)\b"
 )
 _EXPLAINED = re.compile(  # `Aがないと使えない`, which needs it, and a negation whose cell stands in brackets behind it
     r"[がで]?ないと[^、。]{0,8}(?:ない|ません)|(?:ない|ません)[(（]\n[)）]"
