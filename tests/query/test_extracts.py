@@ -1040,6 +1040,22 @@ def test_where_one_thing_is_asked_for_a_long_chapter_is_not_said_around_what_ans
     assert "3. 導入" not in said[0].text
 
 
+def test_what_announces_a_long_list_is_not_said_without_it() -> None:
+    lead = "印刷する書類の余白は、次のとおりとする。"
+    items = [
+        f"・{name}の余白は上下{n}0ミリとし、綴じる側はそれより{n}ミリ広くする。" for n, name in enumerate("縦横裏表", 1)
+    ]
+    items += [
+        f"・用紙が{name}のときは、事務局が定める様式の余白に従い、変えるときは前の月の末日までに届け出る。"
+        for name in "甲乙丙丁戊己庚辛壬癸"
+    ]
+    blocks = [PageBlock("paragraph", (), lead), *(PageBlock("list_item", (), item) for item in items)]
+    passages = [source(lead), source("\n".join(items), 2)]
+    said, answers = extracts([Ask("印刷する書類の余白はどう決まっていますか")], passages, blocks)
+    assert answers
+    assert items[0] in said[0].text
+
+
 def test_of_a_row_that_the_question_names_by_its_number_no_more_is_said() -> None:
     rows = ["部署ID | 部署名 | 権限", "1004 | 商工課 | 0", "1005 | 文化財課 | 0", "1006 | 建設課 | 1"]
     blocks = [PageBlock("table", (), "\n".join(rows), header_row_count=1)]

@@ -128,7 +128,7 @@ _LINKED = 1.0  # added to the score of a connection that starts or ends at what 
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _LANGUAGE_NAMED = re.compile(r"英[語文名訳]|[和日]文|日本語|和[名訳]|\b(?:japanese|english)\b", re.IGNORECASE)
 _LONG_LIST = 200  # characters of one of which a part is said where that answers about as surely
-_MOST_WHOLE_CHARS = 600  # of all that the best statement is of, where one thing is asked for
+_MOST_WHOLE_CHARS = 600  # of all that the best statement is of, where one thing is asked for and it says one by itself
 _PART_SCORE = 0.7  # of its score
 _PART_LOG_ODDS = 2.0  # below those of the list
 _WINDOW_CHARS = 120  # of lines of one that are read together
@@ -233,7 +233,8 @@ def extracts(
         if is_of_list and (asks_for_all or not _stands_out(ranking)):
             whole = _with_whole_list(question, best, sources, blocks_of, beside)
             is_short = sum(map(len, whole[0].statement.lines)) <= _MOST_WHOLE_CHARS
-            best = whole if is_short or asks_for_all or question.wanted.several else best
+            is_needed = asks_for_all or question.wanted.several or announces(best[0].statement.text)
+            best = whole if is_short or is_needed else best
         for candidate in best[: max(0, most)]:
             choices.setdefault(
                 (candidate.source.document_id, text_of(candidate.statement, question)), (candidate, question)

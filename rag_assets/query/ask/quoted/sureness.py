@@ -184,12 +184,12 @@ def _is_of_another_number(question: str, text: str, called: str) -> bool:
     return False
 
 
-def _is_of_another_year(question: str, texts: str, called: str) -> bool:
+def _is_of_another_year(question: str, text: str, called: str) -> bool:
     """Whether a document is called by another fiscal year than the question names, which stands in it in no form; not
     where either has a range of years, or the year after its own.
     """
     asked, own = _fiscal_years(question), _fiscal_years(called)
-    plain = unicodedata.normalize("NFKC", f"{called}\n{texts}")
+    plain = unicodedata.normalize("NFKC", f"{called}\n{text}")
     if not asked or not own or asked & own or _OTHER_YEARS.search(plain):
         return False
     forms = [form for year in asked for form in _forms_of_year(year)]
