@@ -193,14 +193,14 @@ def collection(pack: Pack, name: str, home: Path, questions: Path) -> None:
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.pipeline.settings import load_settings
-    from rag_assets.query.ask.quoted import extracts
+    from rag_assets.query.ask.quoted import ranking
 
     recorder = _Recorder()
 
     class Recorded(Home):
         answer_scorer = recorder
 
-    extracts.READ_TOGETHER = READ
+    ranking.READ_TOGETHER = READ
     base = knowledge_base(Recorded(load_settings(home=home)))
     for question in read_questions(questions):
         recorder.read.clear()

@@ -26,7 +26,9 @@ from rag_assets.query.ask.quoted import extracts as told
 from rag_assets.query.ask.quoted.asked_sections import numbers_named
 from rag_assets.query.ask.quoted.candidates import candidates_of
 from rag_assets.query.ask.quoted.extracts import listed
+from rag_assets.query.ask.quoted.lists import answering_part
 from rag_assets.query.ask.quoted.page_sections import PageBlock
+from rag_assets.query.ask.quoted.ranking import weighted_question
 from rag_assets.query.ask.quoted.said import text_of, with_cells_unsaid
 from rag_assets.query.ask.quoted.statements import StatementKind, heading_above, statements
 from rag_assets.query.ask.quoted.sureness import _lacks_field
@@ -211,9 +213,7 @@ def test_beside_the_cell_that_answers_the_name_of_the_row_and_all_that_fits_are_
     header = "事業名 | 区分 | 備考 | 期限"
     values = ("地域の" * 34 + "事業", "一般", "申請の" * 50 + "末尾", "三月")
     *_, row = (each for each in statements(f"{header}\n{' | '.join(values)}") if each.cells)
-    question = told._weighted_question(
-        Ask("地域の事業の扱いは"), candidates_of(source(f"{header}\n{' | '.join(values)}"))
-    )
+    question = weighted_question(Ask("地域の事業の扱いは"), candidates_of(source(f"{header}\n{' | '.join(values)}")))
     texts = [text_of(form, question) for form in with_cells_unsaid(row, question)]
     assert any("末尾" in text for text in texts)
     assert all(text.startswith("事業名: 地域の地域の") and len(text) <= 300 for text in texts)
@@ -223,9 +223,7 @@ def test_short_values_that_stand_within_others_are_left_out_all_the_same() -> No
     header = "Field Name | Description | Sample | Max Length"
     text = f"{header}\nChange_Type | {'NEW - identifies 20 records of 2020. ' * 7}| NEW | 20"
     *_, row = (each for each in statements(text) if each.cells)
-    question = told._weighted_question(
-        Ask("What does the description of Change_Type say?"), candidates_of(source(text))
-    )
+    question = weighted_question(Ask("What does the description of Change_Type say?"), candidates_of(source(text)))
     left_out = {row.cells[form.answering or 0][0] for form in with_cells_unsaid(row, question)}
     assert {"Sample", "Max Length"} <= left_out
 
@@ -2192,13 +2190,13 @@ def test_of_the_parts_of_a_long_list_the_one_that_is_read_as_answering_most_sure
     candidates = candidates_of(source("\n".join(["N17 トータル出荷検品", *steps])))
     (whole,) = (each for each in candidates if each.statement.kind is StatementKind.LIST)
     second, fourth = (next(each for each in candidates if each.statement.text == step) for step in (steps[1], steps[3]))
-    question = told._weighted_question(Ask("トータル出荷検品で数より多く読んだらどうなりますか"), candidates)
+    question = weighted_question(Ask("トータル出荷検品で数より多く読んだらどうなりますか"), candidates)
     ranking = [
         (1.3, replace(whole, log_odds=0.0)),
         (1.1, replace(second, log_odds=-1.9)),
         (1.0, replace(fourth, log_odds=-0.5)),
     ]
-    assert told._answering_part(question, ranking, ranking[0][1], None).statement.text == steps[3]
+    assert answering_part(question, ranking, ranking[0][1], None).statement.text == steps[3]
 
 
 def test_of_a_long_list_the_lines_that_answer_together_are_said() -> None:

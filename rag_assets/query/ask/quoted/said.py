@@ -23,6 +23,7 @@ from rag_assets.text.plain import asks, one_line
 
 _LIST_CHARS = 450
 WHOLE_CHARS = 900  # of a section, list or table that is said whole
+MOST_ANSWER_CHARS = 1_100  # of all that is said, with what other documents say in nearly the same words
 _ITEM_CHARS = (WHOLE_CHARS, 160, 120, 80)  # of each item of a list that has more
 _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
     StatementKind.LIST: _LIST_CHARS,
