@@ -380,7 +380,8 @@ def test_learned_weights_that_win_are_adopted_by_the_line_that_is_printed(
     assert rows["learned weights"][4] == "1.000"
     assert rows["auto (default)"][4] == "0.000"
     assert "learned trees: not tried: 22 questions teach none that are surely better" in result.stderr
-    assert re.findall(r"asking questions: (\d+ of \d+)", result.stderr)[:2] == ["32 of 32", "56 of 56"]
+    asked = re.findall(r"asking questions: (\d+) of (\d+)", result.stderr)  # a busy machine tells more between
+    assert [total for done, total in asked if done == total][:2] == ["32", "56"]
     assert "winner: learned weights" in result.stdout
     assert "R@5 on questions held out, winner less default: +1.000" in result.stdout
     adopting = result.stdout.partition("nothing was adopted; to adopt it: rag-assets ")[2]
