@@ -16,7 +16,6 @@ from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.overviews import answering
 from rag_assets.query.ask.overviews.named_document import named_document
 from rag_assets.query.ask.overviews.overview import document_overview, opening, overview
 from rag_assets.query.ask.overviews.scope import Scope, scope_of
@@ -26,7 +25,6 @@ from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
-from rag_assets.text.folding import fold_name
 
 MOST_CHARS = 1200
 
@@ -345,47 +343,6 @@ def test_filters_and_the_conversation_narrow_the_whole(sample: KnowledgeBase) ->
 def test_documents_that_nothing_is_known_of_are_not_made_up(sample: KnowledgeBase) -> None:
     answer = sample.ask("What are the main themes of the Shakespeare sonnets?")
     assert not answer.text.startswith("Overview")
-
-
-def test_a_folder_that_nothing_explains_is_told_of(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
-    rows = [
-        record(DOCUMENTS, document_id=f"s/{folder}/a.md", shard=shard_of(f"s/{folder}/a.md"), folder=f"s/{folder}")
-        for folder in ("IoT-Poly", "クラリア", "reports", "基準")
-    ]
-    write(lake, DOCUMENTS, rows)
-    stored = StoredTables(lake, {DOCUMENTS.name: lake.latest(DOCUMENTS)})
-
-    def meant(question: str, *unexplained: str) -> str | None:
-        scope = scope_of(question, stored, None, whole=False, unexplained=unexplained)
-        return scope.name if scope else None
-
-    assert meant("What is IoT-Poly?", fold_name("IoT-Poly")) == "IoT-Poly"
-    assert meant("クラリアって何？", "クラリア") == "クラリア"
-    assert meant("クラリアって何？") is None, "a passage explains it"
-    assert meant("What is a report?", "reports") is None
-    assert meant("基準とは何ですか", "基準") is None
-
-
-@pytest.mark.parametrize(
-    ("question", "hit", "expected"),
-    [
-        ("What is Cralia?", "The members of Cralia pay a fee.", ("cralia",)),
-        ("Craliaとは何ですか", "Craliaの会員は会費を払う。", ("cralia",)),
-        ("Craliaとは何ですか", "Craliaは、作品を頼む人と作る人を結ぶサービスである。", ()),
-        ("What is Cralia?", "Cralia is a service.", ()),
-        ("What is the budget for 2025?", "The budget for 2025 is 10 million yen.", ()),
-        ("What is the API for login?", "POST /login", ()),
-        ("Craliaの会費はいくらですか", "会費は千円である。", ()),
-    ],
-)
-def test_only_what_nothing_explains_and_is_all_that_is_asked(
-    question: str, hit: str, expected: tuple[str, ...]
-) -> None:
-    found = Hit(
-        1, 1.0, "s/a.md", "s/a.md#1", 1, None, "c1", hit, "a", Citation("s/a.md", 1, None, None, None, "md", "c1")
-    )
-    assert answering._unexplained(question, [found]) == expected
 
 
 def test_a_document_that_says_nothing_of_itself_is_told_of_by_its_pages(sample: KnowledgeBase, corpus: Corpus) -> None:

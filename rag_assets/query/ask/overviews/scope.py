@@ -26,7 +26,7 @@ from rag_assets.contracts.formats import FAMILIES
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, FILE_SUMMARIES
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.query.stored import StoredTables
-from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
+from rag_assets.text.folding import content_terms, content_words, held_share
 from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
 
 _READ_CHARS = 1000  # of a longer question the beginning is read
@@ -57,10 +57,6 @@ _GENERIC_FOLDER = re.compile(
     r"docs?|documents?|data|files?|folder|src|doc[xs]?|xlsx?|pdf|archive|資料|文書|ドキュメント|\d+", re.IGNORECASE
 )
 # what may be asked about, beside a folder that is called so
-_COMMON_NAME = re.compile(
-    rf"[{KANJI}{HIRAGANA}]{{1,4}}|reports?|specs?|specifications?|notes?|minutes|manuals?|guides?|designs?|tests?|images?|samples?"
-    r"|examples?|common|old|new|misc|others?|requirements?|meetings?|projects?|policies|policy|rules?|templates?|forms?",
-)
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
     r"(?:どんな|何の|どのような|どういう)(?:プロジェクト|システム|サービス|案件|製品)|業務(?=[にはっ])|資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
@@ -130,7 +126,6 @@ def scope_of(
     allowed: Collection[str] | None,
     *,
     whole: bool,
-    unexplained: Collection[str] = (),
 ) -> Scope | None:
     """The documents that a question about the whole, or about a part that it names, means.
 
@@ -140,8 +135,6 @@ def scope_of(
         allowed: Documents that filters let through; None for all.
         whole: Whether its words ask for the whole. One that asks in general for what a folder is called, or documents
             together, and names nothing else, is meant, too.
-        unexplained: Folded names of what is to be explained and is nowhere: a folder that is called so is meant, but
-            for common words.
 
     Returns:
         None where that is not asked, or where it names something that no documents, or, unless a folder is called so, a
@@ -151,16 +144,13 @@ def scope_of(
         StoreError: A published file is gone.
     """
     text = unicodedata.normalize("NFKC", question[:_READ_CHARS])[:_READ_CHARS]
-    asks_in_general = whole or _asks_of_a_part(text)
-    if not asks_in_general and not unexplained:
+    if not whole and not _asks_of_a_part(text):
         return None
     columns = ["document_id", "folder", "format", "status", "title"]
     rows = sorted(stored.read(DOCUMENTS, columns).to_pylist(), key=lambda row: row["document_id"])
     rows = [row for row in rows if allowed is None or row["document_id"] in allowed]
-    if not whole and (folder := _folder_explained(unexplained, rows)):
-        return Scope(folder, tuple(_in_folder(folder, rows)))
     if not whole:
-        return _part(text, rows) if asks_in_general else None
+        return _part(text, rows)
     name, rest = _folder_name(text)
     if name and (chosen_rows := _in_folder(name, rows)):
         return Scope(name, tuple(chosen_rows))
@@ -208,15 +198,6 @@ def documents_called(
     if folder or not chosen_rows or max(map(len, left)) < _LEAST_NAMING:
         return None
     return _shared_name(chosen_rows, rows, _name_words(" ".join(left))), chosen_rows, rest
-
-
-def _folder_explained(unexplained_names: Collection[str], rows: Sequence[Mapping[str, str]]) -> str:
-    """The folder that is called by a name that nothing explains, and that is no common word; else nothing."""
-    names = {
-        name for name in unexplained_names if not _COMMON_NAME.fullmatch(name) and not _GENERIC_FOLDER.fullmatch(name)
-    }
-    parts = sorted({part for row in rows for part in row["folder"].split("/")}) if names else []
-    return next((part for part in parts if fold_name(_folded(part)) in names), "")
 
 
 def _asks_of_a_part(text: str) -> bool:

@@ -61,19 +61,6 @@ _LINK_ASKED = re.compile(
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
     re.IGNORECASE,
 )
-_DEFINITION_ASKED = re.compile(
-    r"とは|って(?:何|なに|どう|どん)|の(?:意味|定義)|(?:は|って|という)[^、。]{0,6}(?:どういう|どのような|どんな)"
-    r"|(?:は|って)(?:何|なに)(?:を(?:する|す|表|指|意味)|のため|です|でしょう|[?？]|$)"
-    r"|\bwhat (?:is|are)\b|\bwhat does .* (?:mean|do)\b|\bmeaning of\b|\bdefin",
-    re.IGNORECASE,
-)
-_ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
-_SUBJECT = re.compile(  # what a sentence says something of
-    r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*|[①-⑳]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
-    r"\s*(?:[（(][^）)]*[）)])?\s*(?:とは|は|[:：]|\bis\b|\bare\b|\bmeans\b)",
-    re.IGNORECASE,
-)
-_IN_BRACKETS = re.compile("[（(][^）)]*[）)]")
 _BRACKETS = re.compile("[「」『』]")
 _NOTE_BEHIND = re.compile(r"\s*[(（][^()（）]*[)）]$")  # a cell
 _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
@@ -190,7 +177,6 @@ class AnswerTraits:
     each: str  # of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none
     numbers: frozenset[str]  # that stand in the question itself
     attributes: tuple[str, ...]  # names of what is asked for, folded
-    defined: tuple[str, ...]  # names of what is to be explained, folded
 
     @classmethod
     def of(cls, question: str, earlier: str = "") -> "AnswerTraits":
@@ -215,7 +201,6 @@ class AnswerTraits:
             next((match["ja"] or match["en"] for match in _EACH_ASKED.finditer(text) if not _OF_ALL.search(text)), ""),
             frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
-            _defined_names(question),
         )
 
     @property
@@ -227,10 +212,6 @@ class AnswerTraits:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(attribute, name) for attribute in self.attributes)
-
-    def defines(self, statement: Statement) -> bool:
-        """Whether something is to be explained, and a statement says what it is, does or means."""
-        return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
     def lacks_value(self, statement: Statement) -> bool:
         """Whether a number or address is asked for, and a statement has none of its kind that the question has not, or
@@ -255,23 +236,6 @@ class AnswerTraits:
 def _attributes(question: str) -> tuple[str, ...]:
     """What is asked for, folded: "the output form of the report" of "What is …?"."""
     return tuple(filter(None, (fold_name(match["ja"] or match["en"]) for match in _ATTRIBUTE.finditer(question))))
-
-
-def _defined_names(question: str) -> tuple[str, ...]:
-    """What is to be explained, folded: what the question quotes, else what it asks for."""
-    if not _DEFINITION_ASKED.search(question):
-        return ()
-    names = [_BRACKETS.sub("", _ASPECT.sub("", attribute)) for attribute in _attributes(question)]
-    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *names)))
-
-
-def _subjects(statement: Statement) -> set[str]:
-    """What a statement says something of, folded: the first cell of a row, less its number, or a sentence's subject."""
-    subjects = [match["subject"]] if (match := _SUBJECT.match(statement.text)) else []
-    if statement.kind is StatementKind.ROW and statement.cells:
-        label, value = next((cell for cell in statement.cells if not cell[1].isdecimal()), statement.cells[0])
-        subjects += [label, value, _IN_BRACKETS.sub("", value)]
-    return set(map(fold_name, subjects))
 
 
 def _ends_with_word(text: str, name: str) -> bool:
