@@ -21,6 +21,7 @@ from rag_assets.text.plain import announces, asks, is_total, one_line
 from rag_assets.text.scripts import CJK
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
+_LINK_SUFFIX = re.compile(r" <[^<>\s]+:[^<>\s]+>")  # which a wide header goes without
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
 _TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _HEADING_CHARS = 80
@@ -206,6 +207,8 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     if not body:
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
+    if tokenizer.count_tokens([" | ".join(columns)])[0] > budget * _HEADER_SHARE:
+        columns = tuple(_LINK_SUFFIX.sub("", column) for column in columns)
     merged_rows = [_merged_cells(cells, columns) for cells in (columns, *(row.cells for row in body))]
     header, *lines = _lines(merged_rows, columns)
     groups = _groups([row.cells for row in body], lines)

@@ -54,6 +54,15 @@ def test_every_row_stands_under_its_header_and_cites_its_cells() -> None:
     assert {line for chunk in found for line in chunk.text.splitlines()[1:]} == {" | ".join(row) for row in rows[1:]}
 
 
+def test_a_wide_header_goes_without_the_targets_of_its_links() -> None:
+    names = [f"part {n}" for n in range(4)]
+    rows = [[f"{name} <https://example.org/{name[-1]}/releases>" for name in names], *([f"{n}.0.0"] * 4 for n in "123")]
+    [chunk] = chunks(table(rows), size=160)
+    assert chunk.text.splitlines() == [" | ".join(names), *(" | ".join(row) for row in rows[1:])]
+    [narrow] = chunks(table([row[:1] for row in rows]), size=160)
+    assert narrow.text.splitlines()[0] == rows[0][0]
+
+
 def test_a_passage_within_a_group_of_rows_begins_with_the_row_that_heads_it() -> None:
     rows = [["名前", "略称", "価格"]]
     for group in ("グラスフェッド", "グレインフェッド"):
