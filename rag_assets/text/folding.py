@@ -50,6 +50,7 @@ QUERY_TERMS = 512
 _QUERY_CHARS = 8 * QUERY_TERMS
 _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
 _IDEOGRAPHS = f"{HAN}〆"
+_COUNTED = re.compile(r"(?<![A-Za-z\d_.-])([A-Za-z]{2,})(?=\d{1,3}[個台本件つ枚人名回社])")  # no code, as IP1 of IP1個
 _RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>[^\W{_IDEOGRAPHS}{KANA}]+)")
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 _WIDE = re.compile(f"[{_IDEOGRAPHS}{KANA}]")
@@ -159,7 +160,8 @@ def query_terms(text: str) -> str:
 
     Text far beyond what a person types (a pasted document) is cut, so that it costs no more than a long question.
     """
-    return " ".join(islice(dict.fromkeys(_terms(text[:_QUERY_CHARS])), QUERY_TERMS))
+    plain = _COUNTED.sub(r"\1 ", unicodedata.normalize("NFKC", text[:_QUERY_CHARS]))
+    return " ".join(islice(dict.fromkeys(_terms(plain)), QUERY_TERMS))
 
 
 def kind_of(term: str) -> TermKind:

@@ -6,6 +6,7 @@ from rag_assets.query import Turn
 from rag_assets.query.search.rewriting_rules import RuleRewriter, refers_back, with_history
 
 FOLLOW_UPS_JA = """
+日次のほうは何時に走るんですか
 何回に分けて取れる？
 いつまでに申請すればいい？
 主管部署も教えて
@@ -49,6 +50,8 @@ PDFの場合は？
 0だとどういう意味？
 """.strip().splitlines()
 WHOLE_JA = """
+お住まいの方は何を持参しますか
+使い方は何ページに書いてありますか
 OSPOとは
 休むときどこに連絡すればいい？
 遅刻したら何日以内に届け出る？
@@ -95,6 +98,7 @@ OSPOとは
 そもそも
 """.strip().splitlines()
 FOLLOW_UPS_EN = """
+And the parser one for that release?
 Who approves it?
 When does it expire?
 How long does it take?
@@ -128,6 +132,7 @@ Thanks. And who pays for it?
 How are these different?
 """.strip().splitlines()
 WHOLE_EN = """
+And one more thing: who approves the budget of the town?
 What is the return policy?
 How much did the pesticide industry sell in the US that year?
 How is the customer table keyed in that system design?

@@ -116,3 +116,9 @@ _MIXED = st.tuples(_CHARACTERS, st.sampled_from(["", "2012/1/2", "平成24年1�
 def test_shares_are_those_by_all_terms_of_a_text(said: str, text: str) -> None:
     words, terms = content_words(said), content_terms(text)
     assert shares_held(words, text) == [held_share([word], terms) for word in words]
+
+
+def test_a_number_that_counts_what_a_latin_word_names_makes_no_code_with_it() -> None:
+    assert query_terms("グローバルIP1個").split()[-3:] == ["ip", "1", "個"]
+    assert "b10101" in query_terms("B10101の件").split()
+    assert "x1" in query_terms("X1本体").split()

@@ -165,6 +165,11 @@ _LAST_CLAUSE = re.compile(
     rf"(?:(?<=[、。,;.?!])|\b{_JOINING}\b|^)(?:(?!\b{_JOINING}\b)[^、。,;.?!])*$",
     re.IGNORECASE,
 )
+_OTHER_OF_SEVERAL = re.compile(  # 「日次のほうは何時に走りますか」
+    r"(?:では|じゃあ|それでは|あと|また)?、?[^\s。、の]{1,8}の?ほう(?:は|が|だと|なら)"
+    r"|(?:and|but|what about|how about)\b[\s,]*(?!(?:the )?(?:no|any|some|every|one|more) )(?:the )?[\w-]+ ones?\b",
+    re.IGNORECASE,
+)
 _OPENING = re.compile(
     r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b(?P<counts>\s+how\s+(?:many|much)\b)?)", re.IGNORECASE
 )
@@ -242,7 +247,7 @@ def refers_back(question: str) -> bool:
     """Whether a question needs those before it, see above."""
     text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip()
     bare = text.rstrip(" ?.!。、")
-    if _ELLIPTIC.match(bare) or _OF_THE_SAME.match(bare):
+    if _ELLIPTIC.match(bare) or _OF_THE_SAME.match(bare) or _OTHER_OF_SEVERAL.match(bare):
         return True
     if (opening := _OPENING.match(text)) and _own_words(text) < (_LINKED_WORDS if opening["counts"] else _OWN_WORDS):
         return True
