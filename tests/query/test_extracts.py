@@ -2531,3 +2531,122 @@ def test_names_listed_below_are_of_the_sentence_that_says_so() -> None:
     lead = "The town observes the holidays listed below. One on a Sunday is moved to the Monday after it."
     (whole,) = [each for each in statements("\n".join([lead, *days])) if each.kind is StatementKind.LIST]
     assert whole.lines == (lead, *days)
+
+
+def test_a_row_that_lacks_its_last_cells_stands_under_the_header() -> None:
+    text = (
+        "検索キー | 用途 | 分類 | 名称 | 略称１ | 略称２\nD-1 | 病院 | ICU | 集中治療室\n"
+        "D-2 | 病院 | Locker | 更衣室 | 更衣 | 倉庫\n合計 | 2 | 2 | 2"
+    )
+    rows = [dict(each.cells) for each in statements(text) if each.kind is StatementKind.ROW]
+    assert rows[0] == {
+        "検索キー": "D-1",
+        "用途": "病院",
+        "分類": "ICU",
+        "名称": "集中治療室",
+        "略称１": "",
+        "略称２": "",
+    }
+    assert set(rows[2]) == {""}, "a total may stand elsewhere"
+
+
+def test_a_table_is_of_the_sentence_above_that_announces_it_and_nothing_below() -> None:
+    table_lines = ["No | 対象外機能", "1 | 複数人での共有", "2 | チャット機能", "3 | 外部カレンダー連携"]
+    text = "\n".join(
+        [
+            "8.1 範囲の制約",
+            "以下の機能は、本開発の対象外とする。",
+            *table_lines,
+            "8.2 技術的制約",
+            "項目 | 内容",
+            "言語 | Java",
+        ]
+    )
+    blocks = [PageBlock("heading", (), "8 制約"), PageBlock("paragraph", ("8 制約",), text)]
+    (first, *_), answers = extracts([Ask("開発の対象外とした機能を一覧で教えて")], [source(text)], blocks)
+    assert answers
+    assert first.text.splitlines()[1:] == table_lines
+    assert "以下の機能は、本開発の対象外とする。" in first.text
+
+
+def test_rows_that_a_question_names_together_are_all_said() -> None:
+    rows = "項目 | チェック内容\nタイトル | 必須、100文字以内\n期限 | 日付形式\n内容 | 必須、1000文字以内"
+    sentences = quoted("タイトルと内容の文字数の上限は？", rows)
+    assert [each.text for each in sentences][:2] == [
+        "タイトル | 必須、100文字以内",
+        "内容 | 必須、1000文字以内",
+    ]
+    assert "1000" not in "".join(each.text for each in quoted("タイトルの文字数の上限は？", rows))
+
+
+@pytest.mark.parametrize(
+    ("question", "edition"),
+    [
+        ("In which release was the scientific name of the Sand Lance corrected?", "[1.3.0] - 2022-04-11 | "),
+        ("What was corrected in the scientific name of the Sand Lance?", ""),
+    ],
+)
+def test_a_line_of_a_history_is_said_with_its_version_where_that_is_asked_for(question: str, edition: str) -> None:
+    fixed = "Corrected the scientific name of the Sand Lance from A. hexapterus to A. personatus"
+    history = ["[1.3.0] - 2022-04-11", "Added", "Data of the bycatch", "Fixed", fixed, "[1.2.0] - 2021-03-22", "Added"]
+    blocks = [PageBlock("paragraph", (), line) for line in history]
+    (first, *_), answers = extracts([Ask(question)], [source("\n".join(history[3:5]))], blocks)
+    assert answers
+    assert first.text == f"{edition}{fixed}"
+
+
+def test_of_a_long_announced_list_the_item_that_answers_is_said_where_one_thing_is_asked_for() -> None:
+    items = [f"・温度が設定した値{n}を上回り、窓が開いている場合に、{n}号室の空調を自動で停止する。" for n in range(12)]
+    alarm = "・人感センサーの値が1になった場合に、利用者にメールを送信して通知する。"
+    text = "\n".join(["1分おきに、以下の内容を実行する。", *items, alarm])
+
+    class Scripted:
+        def score(self, _: str, statements: Sequence[PlacedStatement]) -> NDArray[np.float32]:
+            return np.array(
+                [3.7 if "以下" in each.text else 3.0 if "人感" in each.text else -2.0 for each in statements]
+            )
+
+    blocks = [PageBlock("list_item", (), line) for line in text.splitlines()]
+    question = "1分おきに実行する内容で、人感センサーの値が1になったら何をするか"
+    (first, *_), *_ = told.extracts([Ask(question)], [source(text)], Scripted(), lambda *_: blocks)
+    assert first.text == alarm
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ('What does "data sanitization" mean in the ODE architecture?', "Data sanitization is"),
+        (
+            "Which checks does the ODE do while it provisions data from data sources to data users?",
+            "While provisioning",
+        ),
+    ],
+)
+def test_what_defines_a_term_comes_before_what_names_it(question: str, said: str) -> None:
+    text = (
+        "While provisioning data from data sources to data users, the ODE also will perform necessary security checks "
+        "and, as needed, data validation and sanitization. "
+        "Data sanitization is the modification of data to reduce the possibility that it compromises privacy."
+    )
+    assert quoted(question, text)[0].text.startswith(said)
+
+
+def test_the_legend_explains_a_quoted_sign_and_the_rows_that_have_it_do_not() -> None:
+    rows = "記入レベル | 繰返回数 | 要素名 | 説明\n" + "\n".join(
+        f"MA | 0-N | 要素{n} | 名称{n}を記入する" for n in range(6)
+    )
+    legend = (
+        "記入レベル\nM：必須 | 必ず使用する\nMA：該当する場合は必須 | 該当するとき使用する\nR：推奨 | 使用が望ましい"
+    )
+    sources = [source(rows), source(legend, 2)]
+    sentences, answers = extracts([Ask("記入レベル「MA」ってどういう意味？")], sources)
+    assert answers
+    assert "該当する場合は必須" in sentences[0].text
+    assert "要素" in extracts([Ask("記入レベル「MA」の要素名の一覧")], sources)[0][0].text
+
+
+def test_a_value_is_of_the_column_that_the_question_names_before_it() -> None:
+    rows = "ODE | PPM | SDWD | GJConverter\n4.1.2 | 1.5.0 | 1.9.1 | 2.1.0\n2.1.0 | 1.3.0 | 1.7.0 | 1.3.0"
+    text = quoted("Which PPM version is recommended with ODE 2.1.0?", rows)[0].text
+    assert text == "ODE: 2.1.0 | PPM: 1.3.0 | SDWD: 1.7.0 | GJConverter: 1.3.0"
+    assert quoted("Which ODE goes with GJConverter 2.1.0?", rows)[0].text.startswith("ODE: 4.1.2")

@@ -6,6 +6,7 @@ What stays out: which statements answer (`extracts`), and what whole tables tell
 import logging
 import re
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,6 +23,7 @@ from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf
+from rag_assets.query.ask.quoted.wanted import QUOTED, AnswerTraits
 from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
@@ -33,6 +35,9 @@ from rag_assets.query.search.rewriting_rules import asks_of_the_same, referred, 
 
 _CELL = " | "
 _TOPIC = re.compile("(?!その|この|それ|これ)[^、。は]{1,12}は")  # that a question names by itself
+_OPEN, _CLOSED = '[「『"]?', '[」』"]?'
+_DOCUMENTS_OF_LEGEND = 2  # of the first passages
+_PASSAGES_OF_LEGEND = 2
 _PAGES_OF_ROWS = 4  # pages with tables, of which rows are sought that the question names
 
 _log = logging.getLogger(__name__)
@@ -82,7 +87,8 @@ def _quoted(
     earlier = history[-1].question if context else ""
     asked = f"{context}、{found.question}".lstrip("、")  # as tables are asked; blanks are folded
     asks = [replace(part, context=f"{part.context} {context}".strip()) for part, _ in parts]
-    hits = _with_named_rows(found, in_turn(best_hits, *(part_hits for _, part_hits in parts)))
+    hits = in_turn(best_hits, *(part_hits for _, part_hits in parts))
+    hits = _with_named_rows(found, _with_legend(found, hits))
     sources = pack(hits, context_tokens, by_page=False)
     asks = asks or [Ask(found.question, context, earlier=earlier)]
     blocks_of = found.blocks(sources)
@@ -122,6 +128,26 @@ def _quoted(
     )
     opening = _unread_files(found, NEAREST if sentences else NOT_FOUND) if is_near or not sentences else ""
     return AnswerParts(sentences, placed_by_quotes(sentences, sources), opening, is_near)
+
+
+def _with_legend(found: Found, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Passages, behind the first those of the first documents that say what a sign or word stands for which the
+    question quotes and wants to have explained (`MA: mandatory if applicable`), as far as they were not found.
+    """
+    names = QUOTED.findall(found.question) if AnswerTraits.of(found.question).defined else []
+    if not names or not hits:
+        return tuple(hits)
+    documents = list(dict.fromkeys(hit.document_id for hit in hits))[:_DOCUMENTS_OF_LEGEND]
+    words = "|".join(re.escape(unicodedata.normalize("NFKC", name)) for name in names)
+    explains = re.compile(rf"(?:^|[\s(「『・]){_OPEN}(?:{words}){_CLOSED}\s?[:=]|^(?:{words}) \|", re.MULTILINE)
+    found_ids = {hit.chunk_id for hit in hits}
+    keys = [
+        row["chunk_id"]
+        for row in found.stored.read(CHUNKS, ("chunk_id", "text"), documents).to_pylist()
+        if row["chunk_id"] not in found_ids and explains.search(unicodedata.normalize("NFKC", row["text"]))
+    ]
+    legend = (replace(hit, rank=hits[0].rank) for hit in found.having(keys[:_PASSAGES_OF_LEGEND]))
+    return (hits[0], *legend, *hits[1:])
 
 
 def _with_named_rows(found: Found, hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -45,6 +45,8 @@ class Candidate:
     named: frozenset[str]
     continued: tuple[tuple[Source, str], ...] = ()  # of a list, the lines that other passages hold
     log_odds: float = _UNREAD
+    defines: bool = False  # says what something is that the question wants to have explained
+    edition: str = ""  # the line above that says of which version or date the statement is, where that is asked for
 
 
 def own_names(sources: Sequence[Source]) -> dict[str, frozenset[str]]:

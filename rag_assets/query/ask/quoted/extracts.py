@@ -31,13 +31,13 @@ from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, candidates_of, own_names, without_copies
 from rag_assets.query.ask.quoted.lists import answering_part, is_of_list, stands_out, with_whole_list
-from rag_assets.query.ask.quoted.page_sections import PageBlocks
+from rag_assets.query.ask.quoted.page_sections import EDITION, PageBlocks, edition_above
 from rag_assets.query.ask.quoted.ranking import ALIKE, SAME_QUESTION, TIED, dice, ranked, weighted_question
 from rag_assets.query.ask.quoted.said import MOST_ANSWER_CHARS, sentence_of, text_of
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS, StatementKind
 from rag_assets.query.ask.quoted.sureness import READ_SURELY, SURE, SURE_BESIDE, holding_identifiers_first, sureness_of
-from rag_assets.query.ask.quoted.wanted import NUMBERED, WeightedQuestion, number_counted, terms_of
+from rag_assets.query.ask.quoted.wanted import NUMBERED, QUOTED, WeightedQuestion, number_counted, terms_of
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
@@ -65,6 +65,14 @@ _ALSO_READ = 2.0  # log odds from which another statement is said beside the bes
 _PROVISO = re.compile(r"ただし|但し|を除[くい]|以外|\b(?:except|unless|however|excluding)\b", re.IGNORECASE)
 _LESS_READ = 2.0  # below those of the best, from which it is, where that is less
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
+_EDITION_ASKED = re.compile(  # or the date of a change
+    r"何版|どの版|版数|バージョン|リリース|\b(?:releases?|versions?)\b"
+    r"|(?=.*(?:いつ|何日|日付|\bwhen\b|\bdate\b)).*(?:変更|変わ|追加|足し|修正|直し|直っ|対応|導入|廃止|削除|改[定訂]"
+    r"|\b(?:add|chang|fix|introduc|correct|remov|updat|deprecat|support)\w*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LEAST_JOINED = 2  # characters of a name
+_JOINS = r"[」』\"]?(?:と|や|、|・|および|及び|または|,? and | or )[「『\"]?"
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _MOST_WHOLE_CHARS = 600  # of all that the best statement is of, where one thing is asked for and it says one by itself
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -149,13 +157,10 @@ def extracts(
         if best and len(asks) < 2:
             first = _completed(answering_part(question, ranking, best[0], scorer))
             best = [first, *(candidate for candidate in best[1:] if not _is_said_by(first, candidate))]
-        is_whole_said = is_sure and len(asks) < 2 and is_of_list(question, best[0].statement)
-        asks_for_all = _ALL_ASKED.search(question.text) or number_counted(question.text) is not None
-        if is_whole_said and (asks_for_all or not stands_out(ranking)):
-            whole = with_whole_list(question, best, sources, blocks_of, beside)
-            is_short = sum(map(len, whole[0].statement.lines)) <= _MOST_WHOLE_CHARS
-            is_needed = asks_for_all or question.wanted.several or announces(best[0].statement.text)
-            best = whole if is_short or is_needed else best
+        if is_sure and len(asks) < 2:
+            best = _with_list(question, ranking, best, sources, blocks_of, beside)
+            best = _with_rows_named_beside(question, best, candidates)
+            best[0] = _with_edition(question, best[0], blocks_of)
         for candidate in best[: max(0, most)]:
             choices.setdefault(
                 (candidate.source.document_id, text_of(candidate.statement, question)), (candidate, question)
@@ -196,6 +201,70 @@ def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, open
     numbers = [dict.fromkeys(f"[{citation.number}]" for citation in sentence.citations) for sentence in sentences]
     items = [f"- {sentence.text} {''.join(marks)}" for sentence, marks in zip(sentences, numbers, strict=True)]
     return "\n".join([opening or openings[language], *(item.replace("\n", "\n  ") for item in items)])
+
+
+def _with_list(
+    question: WeightedQuestion,
+    ranking: Sequence[tuple[float, Candidate]],
+    best: list[Candidate],
+    sources: Sequence[Source],
+    blocks_of: PageBlocks,
+    beside: Callable[[Source], Sequence[Source]],
+) -> list[Candidate]:
+    """Candidates, the first with all of the list that it is of where that answers; where one thing is asked for, of a
+    long one the part that was read as answering about as surely.
+    """
+    asks_for_all = _ALL_ASKED.search(question.text) is not None or number_counted(question.text) is not None
+    if not is_of_list(question, best[0].statement) or (stands_out(ranking) and not asks_for_all):
+        return best
+    whole = with_whole_list(question, best, sources, blocks_of, beside)
+    is_short = sum(map(len, whole[0].statement.lines)) <= _MOST_WHOLE_CHARS
+    if is_short or asks_for_all or question.wanted.several:
+        return whole
+    part = answering_part(question, ranking, whole[0], None)
+    if part is whole[0]:
+        return whole if announces(best[0].statement.text) else best
+    return [part, *(candidate for candidate in whole[1:] if not _is_said_by(part, candidate))]
+
+
+def _with_edition(question: WeightedQuestion, candidate: Candidate, blocks_of: PageBlocks) -> Candidate:
+    """A statement of a history with the version or date that it is of, where that is asked for and it has none."""
+    statement, source = candidate.statement, candidate.source
+    is_asked = statement.kind is not StatementKind.ROW and _EDITION_ASKED.search(question.text) is not None
+    if not is_asked or EDITION.search(statement.text):
+        return candidate
+    said = statement.lines or (statement.text,)
+    return replace(candidate, edition=edition_above(said, blocks_of(source.document_id, source.page_number)))
+
+
+def _with_rows_named_beside(
+    question: WeightedQuestion, best: Sequence[Candidate], candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """Candidates, behind the first, a row, others of its table that the question names with it, as 「AとBの…」."""
+    first, *others = best
+    text = unicodedata.normalize("NFKC", question.text).casefold()
+
+    def names_in(candidate: Candidate) -> set[str]:
+        values = (unicodedata.normalize("NFKC", value).casefold() for _, value in candidate.statement.cells)
+        return {value for value in values if len(value) >= _LEAST_JOINED and value in text}
+
+    own, headers = names_in(first), [header for header, _ in first.statement.cells]
+    rows = [
+        candidate
+        for candidate in candidates
+        if candidate.source.page_id == first.source.page_id
+        and candidate.statement.kind is first.statement.kind is StatementKind.ROW
+        and candidate.statement != first.statement
+        and [header for header, _ in candidate.statement.cells] == headers
+        and any(re.search(_joined(name, other), text) for name in own for other in names_in(candidate) - own)
+    ]
+    return [first, *rows, *(candidate for candidate in others if candidate not in rows)]
+
+
+def _joined(name: str, other: str) -> str:
+    """Pattern of two names that a question joins."""
+    first, second = re.escape(name), re.escape(other)
+    return f"{first}{_JOINS}{second}|{second}{_JOINS}{first}"
 
 
 def _named_in(name: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -251,6 +320,8 @@ def _best_candidates(
     room = (_MANY_CHARS if question.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
     left = MOST_ANSWER_CHARS
     least_log_odds = _least_log_odds(question, ranking[0][1]) if ranking else 0.0
+    if ranking and ranking[0][1].defines and QUOTED.search(question.text):
+        ranking = [pair for pair in ranking if pair[1].defines]
     for score, candidate in ranking:
         is_contrary = score >= _CONFLICTING * ranking[0][0] and _contradicts(question, candidate, best)
         if score < _NEARLY * ranking[0][0] and not is_contrary:

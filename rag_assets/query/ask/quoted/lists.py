@@ -4,6 +4,7 @@ What stays out: which statement is the best (`rag_assets.query.ask.quoted.extrac
 (`rag_assets.query.ask.quoted.page_sections`).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
@@ -41,6 +42,8 @@ _PART_LOG_ODDS = 2.0  # below those of the list
 _WINDOW_CHARS = 120  # of lines of one that are read together
 _WINDOW_LINES = 12
 _WINDOWS_READ = 16  # those that share most with the question
+_LEAST_WHOLE = 2  # lines, of which the first announces the others
+_SECTION = re.compile(r"\d+(?:[.．]\d+)+[.．]?\s|第\s?[\d一二三四五六七八九十百]+\s?[章節条]|[■【]")
 _CELL = " | "
 
 
@@ -57,7 +60,7 @@ def answering_part(
     is_long = best.statement.kind is StatementKind.LIST and len(best.statement.text) > _LONG_LIST
     if asks_for_more or not is_long:
         return best
-    text = squeezed(best.statement.text)
+    text = squeezed("".join(best.statement.lines) or best.statement.text)
     parts = [
         candidate
         for score, candidate in ranking[1:]
@@ -133,6 +136,8 @@ def with_whole_list(
     it, the others as far as they are not of it and there is room.
     """
     first, *other_candidates = best
+    if _is_whole(first):
+        return list(best)
     source, known_lines = first.source, first.statement.lines or (first.statement.text,)
     blocks = blocks_of(source.document_id, source.page_number)
     is_lead = bool(first.statement.lines) and not (question.wanted.several and ITEM.match(known_lines[0]))
@@ -179,6 +184,14 @@ def with_whole_list(
     room = MOST_ANSWER_CHARS - sum(map(len, lines))
     lengths = accumulate(len(candidate.statement.text) for candidate in rest)
     return [whole, *(candidate for candidate, length in zip(rest, lengths, strict=True) if length <= room)]
+
+
+def _is_whole(candidate: Candidate) -> bool:
+    """Whether a statement is a list with the line that announces it, and its passage has another heading below it."""
+    lines, of_passage = candidate.statement.lines, _lines_of(candidate.source)
+    last = max((place for place, line in enumerate(of_passage) if line == lines[-1]), default=0) if lines else 0
+    below = next(iter(of_passage[last + 1 :]), "")
+    return len(lines) > _LEAST_WHOLE and announces(lines[0]) and _SECTION.match(below) is not None
 
 
 def _count_of_items(lines: Sequence[str]) -> int:

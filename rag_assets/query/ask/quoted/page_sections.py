@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from rag_assets.query.ask.quoted.statements import ITEM, counts_on, is_first_item, split_cells, together
 from rag_assets.query.ask.quoted.wanted import codes_named, is_code, is_named
-from rag_assets.text.folding import fold_name
+from rag_assets.text.folding import FULL_DATE, fold_name
 from rag_assets.text.plain import announces, is_total, one_line, squeezed
 
 _HEADING = "heading"
@@ -40,6 +40,11 @@ _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", 
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
 _LETTER = re.compile(r"[^\W\d_]")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
+EDITION = re.compile(
+    rf"(?:\b[vV]|[Vv]er(?:sion|\.)? ?|\[)\d+(?:\.\d+)+|第\d+(?:\.\d+)?版|{FULL_DATE.pattern}"
+)  # of a history
+_EDITION_CHARS = 60
+_SENTENCE_END = re.compile("[。！？]$")
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,22 @@ def standing_together(
         yield lines
     if len(said) >= _LEAST_LINES and (lines := _ended(said, blocks[place:], most_chars)):
         yield lines
+
+
+def edition_above(said: Sequence[str], blocks: Sequence[PageBlock]) -> str:
+    """The nearest short line above lines of a page that names a version or a date, as those of a history do; empty
+    where fewer than two lines of the page do.
+    """
+    lines = [line for block in _of_text(blocks) for line in block.lines]
+    wanted = squeezed(said[0])
+    place = next((place for place, line in enumerate(lines) if wanted in squeezed(line)), 0)
+    editions = [
+        at
+        for at, line in enumerate(lines)
+        if len(line) <= _EDITION_CHARS and EDITION.search(line) and not _SENTENCE_END.search(line)
+    ]
+    above = max((at for at in editions if at < place), default=None)
+    return lines[above] if above is not None and len(editions) > 1 else ""
 
 
 def numbered_sections(

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from operator import and_
 from pathlib import PurePath
 
 from rag_assets.contracts.ports import AnswerScorer, PlacedStatement
@@ -19,6 +20,7 @@ from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.sureness import READ_SURELY, coverage_of, is_foreign
 from rag_assets.query.ask.quoted.wanted import (
     NUMBERED,
+    QUOTED,
     TERM_WEIGHTS,
     AnswerTraits,
     WeightedQuestion,
@@ -60,6 +62,9 @@ ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
+_MOST_DEFINING = 3  # rows, which several passages and documents may have
+_DEFINES = 0.3  # added where something is to be explained, and the statement says what it is
+_DEFINES_QUOTED = 1.0  # where the question quotes it, as a sign or word of a legend
 SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
@@ -99,14 +104,15 @@ def ranked(
     """
     sources = {candidate.source.number: candidate.source for candidate in candidates}
     coverage = {number: coverage_of(question.text, source) for number, source in sources.items()}
+    defines_score = _DEFINES_QUOTED if QUOTED.search(question.text) else _DEFINES
     foreign = {number for number, source in sources.items() if is_foreign(question.text, source)}
     scored_candidates = [
         (
-            _words_score(question, candidate, coverage[candidate.source.number])
+            (_words_score(question, candidate, coverage[candidate.source.number]) + defines_score * candidate.defines)
             * (_EXPLAINING if _is_about_the_text(question, candidate, sections) else 1.0),
             candidate,
         )
-        for candidate in candidates
+        for candidate in _with_definitions(question, candidates)
         if candidate.statement.kind is not StatementKind.HEADING
         and not sections.is_elsewhere(*_place(candidate))
         and not _asks_the_same(question, candidate.statement)
@@ -126,6 +132,21 @@ def ranked(
     ]
     ranking = _own_language_first(question.text, sorted(rescored_candidates, key=lambda pair: -pair[0]))
     return _surely_read_first(_named_row_first(question, ranking))
+
+
+def _with_definitions(question: WeightedQuestion, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Candidates, with which of them say what is to be explained; no rows where several have it in their first cell,
+    as one of many values.
+    """
+    if not question.wanted.defined:
+        return candidates
+    defining = [question.wanted.defines(candidate.statement) for candidate in candidates]
+    headed = [any(header for header, _ in candidate.statement.cells) for candidate in candidates]
+    are_values = sum(map(and_, defining, headed)) > _MOST_DEFINING
+    return [
+        replace(candidate, defines=defines and not (is_headed and are_values))
+        for candidate, defines, is_headed in zip(candidates, defining, headed, strict=True)
+    ]
 
 
 def _is_about_the_text(question: WeightedQuestion, candidate: Candidate, sections: AskedSections) -> bool:

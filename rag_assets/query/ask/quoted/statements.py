@@ -347,7 +347,7 @@ class _StatementReader:
 
     def _announced(self, sentence: str) -> bool:
         items = any(map(ITEM.match, self.following)) or (
-            _POINTS_TO_ROWS.search(sentence) and _is_row(self.following[0])
+            (_POINTS_TO_ROWS.search(sentence) or announces(sentence)) and _is_row(self.following[0])
         )
         are_names = all(line and _is_heading(line) and not _is_row(line) for line in self.following)
         if _LISTED_BELOW.search(sentence) and are_names:
@@ -731,7 +731,7 @@ def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) ->
     has any.
     """
     missing_count = len(header) - len(row)
-    is_numbered = row[0].isdecimal() and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
+    is_numbered = bool(row[0]) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2) and not is_total(row[0])
     without = (
         lacks_remarks and missing_count == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
     )

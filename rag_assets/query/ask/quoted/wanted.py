@@ -61,6 +61,24 @@ _LINK_ASKED = re.compile(
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
     re.IGNORECASE,
 )
+_DEFINITION_ASKED = re.compile(
+    r"とは|って(?:何|なに|どう|どん)|の(?:意味|定義)|(?:は|って|という)[^、。]{0,6}(?:どういう|どのような|どんな)"
+    r"|(?:は|って)(?:何|なに)(?:を(?:する|す|表|指|意味)|のため|です|でしょう|[?？]|$)"
+    r"|\bwhat (?:is|are)\b|\bwhat does .* (?:mean|do)\b|\bmeaning of\b|\bdefin",
+    re.IGNORECASE,
+)
+_MEANING_OF = re.compile(
+    r"\bwhat do(?:es)? (?:an? |the )?(?P<does>[^?,]{1,40}?) (?:mean|stand for)\b"
+    r"|\bmeaning of (?:an? |the )?(?P<of>[^?,]{1,40}?)(?= in\b| of\b|[?.]|$)",
+    re.IGNORECASE,
+)
+_ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
+_SUBJECT = re.compile(  # what a sentence says something of
+    r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*|[①-⑳]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
+    r"\s*(?P<note>[（(][^）)]*[）)])?\s*(?:とは|は|[:：]|\bis\b|\bare\b|\bmeans\b)",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile("[（(][^）)]*[）)]")
 _BRACKETS = re.compile("[「」『』]")
 _NOTE_BEHIND = re.compile(r"\s*[(（][^()（）]*[)）]$")  # a cell
 _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
@@ -72,6 +90,8 @@ _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
 )
 QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _LEAST_LABEL = 2  # characters
+_VALUE = re.compile(r"v?\d+(?:\.\d+)*[a-z]?")
+_TO_VALUE = r"\s?(?:version|ver\.?|v|が|は|の|=|:)?\s?"
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
@@ -177,6 +197,7 @@ class AnswerTraits:
     each: str  # of what each thing's share is asked for (「1区画あたり」, "per lot"); empty for none
     numbers: frozenset[str]  # that stand in the question itself
     attributes: tuple[str, ...]  # names of what is asked for, folded
+    defined: tuple[str, ...]  # names of what is to be explained, folded
 
     @classmethod
     def of(cls, question: str, earlier: str = "") -> "AnswerTraits":
@@ -201,6 +222,7 @@ class AnswerTraits:
             next((match["ja"] or match["en"] for match in _EACH_ASKED.finditer(text) if not _OF_ALL.search(text)), ""),
             frozenset(_NUMBER.findall(unicodedata.normalize("NFKC", question))),
             _attributes(question),
+            _defined_names(question),
         )
 
     @property
@@ -212,6 +234,10 @@ class AnswerTraits:
         """Whether what is asked for ends with a label, as a word of its own."""
         name = fold_name(label.rpartition(" > ")[2])
         return any(_ends_with_word(attribute, name) for attribute in self.attributes)
+
+    def defines(self, statement: Statement) -> bool:
+        """Whether something is to be explained, and a statement says what it is, does or means."""
+        return any(_ends_with_word(word, name) for word in self.defined for name in _subjects(statement))
 
     def lacks_value(self, statement: Statement) -> bool:
         """Whether a number or address is asked for, and a statement has none of its kind that the question has not, or
@@ -236,6 +262,29 @@ class AnswerTraits:
 def _attributes(question: str) -> tuple[str, ...]:
     """What is asked for, folded: "the output form of the report" of "What is …?"."""
     return tuple(filter(None, (fold_name(match["ja"] or match["en"]) for match in _ATTRIBUTE.finditer(question))))
+
+
+def _defined_names(question: str) -> tuple[str, ...]:
+    """What is to be explained, folded: what the question quotes, else what it asks for."""
+    if not _DEFINITION_ASKED.search(question):
+        return ()
+    names = [_BRACKETS.sub("", _ASPECT.sub("", attribute)) for attribute in _attributes(question)]
+    names += [fold_name(match["does"] or match["of"]) for match in _MEANING_OF.finditer(question)]
+    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *names)))
+
+
+def _subjects(statement: Statement) -> set[str]:
+    """What a statement says something of, folded: the first cell of a row, less its number, or the subject of each line
+    or of a sentence, also with what stands behind it in brackets.
+    """
+    matches = list(filter(None, map(_SUBJECT.match, statement.lines or (statement.text,))))
+    subjects = [
+        subject for match in matches for subject in (match["subject"], match["subject"] + (match["note"] or ""))
+    ]
+    if statement.kind is StatementKind.ROW and statement.cells:
+        label, value = next((cell for cell in statement.cells if not cell[1].isdecimal()), statement.cells[0])
+        subjects += [label, value, _IN_BRACKETS.sub("", value)]
+    return set(map(fold_name, subjects))
 
 
 def _ends_with_word(text: str, name: str) -> bool:
@@ -319,7 +368,9 @@ class WeightedQuestion:
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
     def keyed(self, statement: Statement) -> float:
-        """1 where the question names a whole cell of a row as a word of its own, 2 where it quotes it or its code."""
+        """1 where the question names a whole cell of a row as a word of its own, or a value behind a word of its column
+        (`ODE 2.1.0`), 2 where it quotes it or its code.
+        """
         if statement.kind is not StatementKind.ROW:
             return 0.0
         folded_text = fold_name(self.text)
@@ -333,7 +384,21 @@ class WeightedQuestion:
         quotes = {fold_name(quote) for quote in QUOTED.findall(self.text)}
         is_quoted = not quotes.isdisjoint(cells)
         names = [cell for cell in cells if not _DATE_CELL.fullmatch(cell)]  # dates stand in many rows
-        return _QUOTED_CELL if is_quoted else float(any(is_named(folded_text, name) for name in names))
+        is_keyed = any(is_named(folded_text, name) for name in names) or self._names_value(statement)
+        return _QUOTED_CELL if is_quoted else float(is_keyed)
+
+    def _names_value(self, statement: Statement) -> bool:
+        """Whether the question has the value of a cell, a figure or version, right behind a word of its column."""
+        text = unicodedata.normalize("NFKC", self.text).casefold()
+        cells = ((unicodedata.normalize("NFKC", cell).casefold() for cell in pair) for pair in statement.cells)
+        return any(
+            word.isalpha()
+            and len(word) > 1
+            and re.search(rf"{re.escape(word)}{_TO_VALUE}{re.escape(value)}(?![\w.])", text)
+            for header, value in cells
+            if _VALUE.fullmatch(value) and value in text
+            for word in re.findall(r"\w+", header.rpartition(" > ")[2])
+        )
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""

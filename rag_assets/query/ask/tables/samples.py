@@ -68,7 +68,8 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         return False
     if _SAMPLED_SUM.search(text) and not _OF_TOTAL.search(text):
         parts = re.split(r" \| |\n", _CELL.join(plain))
-        return not any(is_total(part.rpartition(": ")[2]) and "平均" not in part for part in parts)
+        names = [name.rpartition(" > ")[2] for part in parts for name in part.split(": ")]  # of a column, or a row
+        return not any(is_total(name) and "平均" not in name for name in names)
     return _SAMPLED_EXTREME.search(text) is not None
 
 
