@@ -252,6 +252,11 @@ def table_block(
     )
 
 
+def row_text(cells: Iterable[str]) -> str:
+    """The line of a row in the text of a table, without ends that are empty."""
+    return " | ".join(cells).replace("\n", " ").rstrip(" |")
+
+
 def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:
     """Leading rows of a table whose merged cells are filled that name columns of figures: names below names of groups,
     or one row of figures in a unit of its own, as of years of service above days of leave; else 0.
