@@ -70,11 +70,10 @@ def test_all_that_lies_beside_the_stores_is_mended(copied: Path, damage: Callabl
             damage(home / place)
     shutil.rmtree(home / "vectors" / "chunks.lance")
     damage(next(home.glob("lake/pages/*/*.parquet")))
-    damage(home / "lake" / "shards.json")
     named = run(copied, "verify", "--json")
     assert named.exit_code == 1
     told = {each["place"] for each in json.loads(named.stdout)}
-    assert {"sources.json", "lake/shards.json", "vectors/chunks.lance"} < told
+    assert {"sources.json", "vectors/chunks.lance"} < told
     assert any(place.startswith("lake/pages/") for place in told)
     mended = run(copied, "index")
     if mended.exit_code:  # a configuration may be anybody's: it is named, not replaced

@@ -87,7 +87,6 @@ def _work(
     run_id, listing, every = context.run.run_id, None, False
     model = language_model(base, run_id) if step.writer(base) != "extractive" else ExtractiveModel()
     if not step.reads and step.sharded:  # it reads the sources
-        base.lake.check_shard_count()
         listing = base.listing(allow_empty=home.allow_empty)
         for problem in (*listing.unreachable.values(), *listing.omissions):
             context.log.warning(problem)

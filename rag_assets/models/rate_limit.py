@@ -3,7 +3,6 @@ for.
 """
 
 import asyncio
-import logging
 import math
 import threading
 import time
@@ -16,8 +15,6 @@ import sqlalchemy as sa
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.schema import RATES
-
-logger = logging.getLogger(__name__)
 
 _MINUTE = 60.001  # seconds, and what is lost to rounding
 _BURST_SHARE = 0.05  # of a minute's calls or tokens that may come at once
@@ -171,7 +168,7 @@ class RateLimit:
             rows = self._database.read(_FIND, {"rate": self._name})
         except StoreError as error:
             raise ModelError(f"limits cannot be shared: {error}") from error
-        return (_stored_state(rows[0]) if rows else None) or _State()
+        return _stored_state(rows[0]) if rows else _State()
 
     async def _change(self, change: Callable[[_State, float], _State]) -> None:
         """Change the state in one transaction, in a thread, since other processes may have to be waited for."""
@@ -183,9 +180,7 @@ class RateLimit:
                 now = time.time()
                 row = connection.execute(_FIND_ALONE, {"rate": self._name}).first()
                 stored_state = _State() if row is None else _stored_state(row)
-                if stored_state is None:
-                    logger.warning("%s: its rate is damaged; goes on as if all that may come at once had", self._name)
-                before = self._spent(now) if stored_state is None else _plausible(stored_state, now)
+                before = _plausible(stored_state, now)
                 after = change(before, now)
                 if after == stored_state:
                     return
@@ -197,17 +192,9 @@ class RateLimit:
         except StoreError as error:
             raise ModelError(f"limits cannot be shared: {error}") from error
 
-    def _spent(self, now: float) -> _State:
-        """A state in which nothing more may come at once."""
-        requests, tokens = (rate.tolerance if rate.interval else 0.0 for rate in (self._requests, self._tokens))
-        return _State(now, now + requests, now + tokens)
 
-
-def _stored_state(row: "sa.Row[Any]") -> _State | None:
-    """The state of a row; None where it is damaged."""
-    values = [getattr(row, field.name) for field in fields(_State)]
-    sound = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-    return _State(*map(float, values)) if sound else None
+def _stored_state(row: "sa.Row[Any]") -> _State:
+    return _State(*(getattr(row, field.name) for field in fields(_State)))
 
 
 def _plausible(state: _State, now: float) -> _State:

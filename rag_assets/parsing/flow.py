@@ -33,8 +33,8 @@ _UNTITLED = re.compile(
     r"^(untitled.*|document\d*|文書 ?\d*|新規.*文書\d*|一太郎[ \d/]+文書|無題.*|雛[形型]|ひな[形型]"
     r"|\(?anonymous\)?|title|タイトル|[\W\d_]*"
     r"|(powerpoint|pptxgenjs).?(presentation|プレゼンテーション)?|プレゼンテーション\d*|スライド ?\d*|slide ?\d*"
-    r"|book\d*|sheet\d*"
-    r"|microsoft (word|excel|powerpoint) -.*"
+    r"|(work)?book ?\d*|sheet ?\d*"
+    r"|(microsoft )?excel|microsoft (word|excel|powerpoint) -.*"
     r"|.*\.(docx?|pptx?|xlsx?|pdf|dvi|indd|ai|tex|graffle|jtd|qxd|odt|txt|html?))$",
     re.IGNORECASE,
 )
@@ -250,6 +250,11 @@ def table_block(
         header_row_count=header_row_count,
         rows=tuple(rows),
     )
+
+
+def row_text(cells: Iterable[str]) -> str:
+    """The line of a row in the text of a table, without ends that are empty."""
+    return " | ".join(cells).replace("\n", " ").rstrip(" |")
 
 
 def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:

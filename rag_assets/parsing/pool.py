@@ -278,7 +278,11 @@ def _limit_process(memory_bytes: int) -> None:
 
 
 def _limit_processor_time(timeout_seconds: float) -> None:
-    """Have the kernel end this process should the parent not come to it: twice the time in processor seconds."""
+    """Have the kernel end this process should the parent not come to it: twice the time in processor seconds.
+
+    Where the parent is gone while one call holds the interpreter, as a regular expression may for ever, nothing else
+    does: the thread at the lifeline has no turn.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(usage.ru_utime + usage.ru_stime + 2 * timeout_seconds) + _CPU_GRACE_SECONDS
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

@@ -20,7 +20,6 @@ from rag_assets.pipeline.opening import LEARNED
 from rag_assets.pipeline.stored_settings import settings_file
 from rag_assets.sources.changes import registry_file
 from rag_assets.store.damage import Damage, DamageKind, Quarantine, StoreDamage
-from rag_assets.store.lake import SHARD_COUNT
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
@@ -128,11 +127,9 @@ class Repair:
                 yield Damage("sources.json", problem, remedy, DamageKind.SEALED)
         if problem := settings_file(self._home.settings_path).problem():
             yield Damage("settings.json", problem, "it is restored from its copy", DamageKind.SEALED)
-        if problem := self._home.lake.shards_file.problem():
-            yield Damage("lake/shards.json", problem, "it is written anew", DamageKind.SEALED)
 
     def _mend_sealed(self) -> None:
-        registry, shards = registry_file(self._home.registered_sources), self._home.lake.shards_file
+        registry = registry_file(self._home.registered_sources)
         if registry.problem():
             try:
                 registry.write(registry.read() or {"sources": {}})
@@ -142,8 +139,6 @@ class Repair:
         stored_file = settings_file(self._home.settings_path)
         if stored_file.problem() and (values := stored_file.read()) is not None:
             stored_file.write(values)
-        if shards.problem():
-            shards.write({"shard_count": SHARD_COUNT})
 
     def _databases(self) -> list[Path]:
         folder = dagster_folder(self._home)

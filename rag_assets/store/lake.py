@@ -23,7 +23,7 @@ from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
-from rag_assets.store.files import SealedFile, commit_new, remove_leftovers, sync_file, write_atomically, written_aside
+from rag_assets.store.files import commit_new, remove_leftovers, sync_file, write_atomically, written_aside
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
@@ -59,26 +59,6 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-
-    def check_shard_count(self) -> None:
-        """Write down the number of shards, or refuse a folder that was written with another number.
-
-        Raises:
-            StoreError: The stored number differs.
-        """
-        content = self.shards_file.read()
-        if content is None:
-            self.shards_file.write({"shard_count": SHARD_COUNT})
-        elif content.get("shard_count") != SHARD_COUNT:
-            raise StoreError(
-                f"{self.shards_file.path}: expected {SHARD_COUNT} shards, found {content.get('shard_count')}; "
-                "index into a new home"
-            )
-
-    @property
-    def shards_file(self) -> SealedFile:
-        """Where the number of shards stands."""
-        return SealedFile(self.root / "shards.json")
 
     def latest(self, table: Table, shards: Iterable[str] | None = None) -> dict[str, int]:
         """Latest version of each shard that has one, among some shards or all."""

@@ -1,4 +1,4 @@
-"""Limits that processes share: kept together, and survived by whoever is killed, set back or damaged."""
+"""Limits that processes share: kept together, and survived by whoever is killed or set back."""
 
 import asyncio
 import multiprocessing
@@ -167,20 +167,6 @@ def test_a_clock_that_was_set_back_makes_nobody_wait(tmp_path: Path, clock: Cloc
 def write_state(home: Path, **values: float) -> None:
     with state_of(home).transaction() as connection:
         connection.execute(sa.update(RATES).values(**values))
-
-
-@pytest.mark.skipif("RAG_STATE_URL" in os.environ, reason="PostgreSQL takes no text for a number")
-def test_a_damaged_state_is_made_anew(tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    limit = RateLimit(state_of(tmp_path), NAME, 60)
-    spend(limit, clock, 1)
-    with state_of(tmp_path).transaction() as connection:
-        connection.exec_driver_sql("UPDATE rates SET requests_at = 'x', tokens_at = 9e999")
-    before = clock.now
-    began = spend(limit, clock, 5)
-    assert began[0] - before <= 3
-    assert began[-1] > began[0]
-    assert "damaged" in caplog.text
-    spend(RateLimit(state_of(tmp_path), NAME), clock, 1)
 
 
 def test_a_state_far_in_the_future_is_not_waited_for(tmp_path: Path, clock: Clock) -> None:

@@ -218,7 +218,18 @@ def test_phonetic_guides_and_escapes_stay_out_of_texts() -> None:
 
 @pytest.mark.parametrize(
     ("title", "kept"),
-    [("顧客管理 設計書", "顧客管理 設計書"), ("Sheet1", None), ("Microsoft Excel", None), (" ", None)],
+    [
+        ("顧客管理 設計書", "顧客管理 設計書"),
+        ("見積書", "見積書"),
+        ("Excel 入門", "Excel 入門"),
+        ("見積書.xlsx", None),
+        ("Sheet1", None),
+        ("sheet 2", None),
+        ("Workbook", None),
+        ("Microsoft Excel", None),
+        ("2024/05", None),
+        (" ", None),
+    ],
 )
 def test_title_is_taken_only_where_a_person_wrote_one(title: str, kept: str | None) -> None:
     workbook = openpyxl.Workbook()
@@ -285,7 +296,7 @@ def test_external_references_are_not_followed() -> None:
         (b"PK\x03\x04 broken", FailureCause.MALFORMED),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 broken", FailureCause.MALFORMED),
         (zipped({"word/document.xml": "<x/>"}), FailureCause.UNSUPPORTED_FORMAT),
-        (zipped({"xl/workbook.xml": "<x/>"}), FailureCause.MALFORMED),
+        (zipped({"xl/workbook.xml": "<x/>"}), FailureCause.UNSUPPORTED_FORMAT),
     ],
 )
 def test_what_is_no_workbook_is_refused(data: bytes, cause: FailureCause) -> None:

@@ -78,6 +78,8 @@ def base(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Knowl
         ("CSVは何件で、PDFは何件ですか", ["CSV: 2 件（全 9 件のうち）", "PDF: 1 件（全 9 件のうち）"]),
         ("dataフォルダの中のフォルダはいくつ", ["data: フォルダー: 0 個"]),
         ("CSVを1件だけ挙げて", ["CSV: 2 件（全 9 件のうち）", "data/prices.csv"]),
+        ("会議で使うのでCSVの一覧をください", ["CSV: 2 件（全 9 件のうち）", "data/prices.csv"]),
+        ("How many CSV files do we keep here, for the record?", ["CSV: 2 (of 9 files)"]),
         ("拡張子別のファイル数", ["形式別の件数: md 4、", "txt 2", "pdf 1"]),
         ("List the manuals", ["manuals: 1 (of 9 files)", "design/manual［1］.md"]),
         (
@@ -142,6 +144,7 @@ def test_filters_hold_for_what_is_counted(base: KnowledgeBase) -> None:
         "How many files can be attached?",
         "How many documents must be submitted to the office?",
         "List all files that the batch sends",
+        "List the files for the audit department",
         "扱えるファイルの拡張子をすべて教えて",
         "CSVではないファイルは何件",
         "designフォルダ以外のファイルは何件",

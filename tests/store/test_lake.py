@@ -110,13 +110,6 @@ def test_a_damaged_file_is_named(lake: Lake) -> None:
         lake.read(FILE_SUMMARIES)
 
 
-def test_another_number_of_shards_is_refused(lake: Lake) -> None:
-    lake.check_shard_count()
-    lake.shards_file.write({"shard_count": 16})
-    with pytest.raises(StoreError, match="16"):
-        lake.check_shard_count()
-
-
 def test_shards_are_spread_and_stable() -> None:
     names = [f"仕様/{number}.xlsx" for number in range(6400)]
     counts = [sum(shard_of(name) == f"{shard:02x}" for name in names) for shard in range(SHARD_COUNT)]

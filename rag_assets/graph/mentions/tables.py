@@ -52,8 +52,6 @@ class MentionUpdate:
     report: StepReport = field(default_factory=StepReport)
     # items of a language model's answers that were not taken, by reason
     dropped: Counter[str] = field(default_factory=Counter)
-    windows: int = 0
-    replaced_windows: int = 0  # windows of them that were left to the extractive algorithm
 
 
 def wanted_mentions(
@@ -348,8 +346,6 @@ def _written(
             dialogues[page.number, window.index] = dialogue
     answers = dict(zip(dialogues, (yield from side_by_side(list(dialogues.values()))), strict=True))
     missing_places = {place for place, answer in answers.items() if answer is None}
-    update.windows += len(answers)
-    update.replaced_windows += len(missing_places)
     mentions: list[Mention] = []
     relationships: list[RelationshipMention] = []
     claims: list[Claim] = []

@@ -10,10 +10,9 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.excel.formats import BUILT_IN_FORMATS
-from rag_assets.parsing.flow import composed
+from rag_assets.parsing.flow import composed, sensible_title
 from rag_assets.parsing.office.styles import attribute, is_on
 
-_GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _FONT_POINTS = 11.0
@@ -82,9 +81,13 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
         ParseError: UNSUPPORTED_FORMAT where the archive holds no workbook; MALFORMED where it cannot be read;
             TOO_LARGE where it has too many shared strings.
     """
-    part = _workbook_part(archive)
-    relations = archive.relations(part)
+    part = archive.main_part("xl/workbook.xml")
+    if not archive.has(part):
+        raise ParseError(FailureCause.UNSUPPORTED_FORMAT, "archive without a workbook")
     root = archive.tree(part)
+    if local_name(root) != "workbook":
+        raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"archive holds {part}, no workbook")
+    relations = archive.relations(part)
     parts = {relation.kind: relation.target for relation in relations.values() if archive.has(relation.target)}
     sheets = []
     for sheet in root.iterfind("{*}sheets/{*}sheet"):
@@ -97,23 +100,12 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
         tuple(sheets),
         _read_strings(archive, parts["sharedStrings"], maximum_strings) if "sharedStrings" in parts else [],
         _read_looks(archive, parts["styles"]) if "styles" in parts else (),
-        _title(archive.stated_title()),
+        sensible_title(archive.stated_title()),
         {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")},
         _people(archive, parts["person"]) if "person" in parts else {},
         base_1904=any(element.get("date1904") in {"1", "true"} for element in root.iterfind("{*}workbookPr")),
         zeros_stand_in=any(element.get("fullCalcOnLoad") in {"1", "true"} for element in root.iterfind("{*}calcPr")),
     )
-
-
-def _workbook_part(archive: Archive) -> str:
-    for relation in archive.relations("").values():
-        if relation.kind == "officeDocument" and archive.has(relation.target):
-            if local_name(archive.tree(relation.target)) != "workbook":
-                raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"archive holds {relation.target}, no workbook")
-            return relation.target
-    if archive.has("xl/workbook.xml"):
-        return "xl/workbook.xml"
-    raise ParseError(FailureCause.UNSUPPORTED_FORMAT, "archive without a workbook")
 
 
 def _people(archive: Archive, part: str) -> dict[str, str]:
@@ -122,15 +114,6 @@ def _people(archive: Archive, part: str) -> dict[str, str]:
     except ParseError:
         return {}  # without their authors comments are whole
     return {person.get("id") or "": person.get("displayName") or "" for person in root.iter("{*}person")}
-
-
-def _title(text: str) -> str | None:
-    """The stated title, where it looks like one that a person wrote for this file."""
-    title = text.strip()
-    plain = title.lower()
-    if len(title) < 4 or plain in _GENERIC_TITLES or plain.rstrip("0123456789 ") in {"sheet", "book", "workbook"}:
-        return None
-    return title if any(sign.isalpha() for sign in title) else None
 
 
 def clean_text(text: str) -> str:

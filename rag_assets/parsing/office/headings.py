@@ -12,7 +12,7 @@ from lxml import etree
 
 from rag_assets.parsing.archive import descend, local_name
 from rag_assets.parsing.names import Kind, kind_of
-from rag_assets.parsing.office.styles import Style, Styles, integer, is_on, value_of
+from rag_assets.parsing.office.styles import Style, Styles, integer, is_run_bold, value_of
 
 _LINE = re.compile(r"(?P<number>\d{1,2}(?:[.．]\d{1,2}){1,3}|\d{1,2}(?=[.．\s]))[.．]?\s*[^\W\d][^\n\t。]{0,59}")
 _TITLE = re.compile(r"[^\n\t。]{1,60}(?:\n[^\n\t。]{1,60})?")
@@ -207,7 +207,7 @@ def _paragraph(element: etree._Element, styles: Styles) -> _Paragraph:
     text = "".join(text for _, text in texts).strip()
     runs = [run for run, text in texts if text.strip()]
     sizes = [integer(run.find("{*}rPr/{*}sz"), style.size or styles.default_size) for run in runs]
-    is_bold = bool(runs) and all(_is_bold(run, style) for run in runs)
+    is_bold = bool(runs) and all(is_run_bold(run, default=style.is_bold) for run in runs)
     line = _LINE.fullmatch(text)
     number = tuple(map(int, re.split("[.．]", line["number"]))) if line else ()
     return _Paragraph(element, style, text, is_bold, min(sizes, default=0), number)
@@ -217,11 +217,6 @@ def _text(run: etree._Element) -> str:
     """Text of a run, that of its fields' codes and of what was deleted left out."""
     parts = ((local_name(part), part.text) for part in run)
     return "".join(text or "" if name == "t" else _SIGNS.get(name, "") for name, text in parts)
-
-
-def _is_bold(run: etree._Element, style: Style) -> bool:
-    is_strong = value_of(run.find("{*}rPr/{*}rStyle")) == "Strong"
-    return is_on(run.find("{*}rPr/{*}b"), default=is_strong or style.is_bold)
 
 
 def _common_look(paragraphs: Sequence[_Paragraph]) -> tuple[bool, int]:

@@ -49,6 +49,16 @@ class SlideShape:
     # signs in boxes of their own that begin its paragraphs, from the first; empty for most shapes
     bullets: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> Box:
+        """Its box, for shapes that are known to have one; a point at the corner of the slide for others."""
+        return self.box or (0.0, 0.0, 0.0, 0.0)
+
+    @property
+    def width(self) -> float:
+        """Width of its place in points."""
+        return self.place[2] - self.place[0]
+
 
 @dataclass(frozen=True, slots=True)
 class _Lettering:
@@ -102,7 +112,7 @@ def with_title(shapes: Sequence[SlideShape], height: float) -> list[SlideShape]:
     title = max(words, key=lambda lettering: lettering.size, default=None)
     is_sized = all(lettering.size for lettering in letterings)
     if title is None or not is_sized or not _is_title(title, letterings, shapes):
-        title = min((word for word in words if word.shape.box), key=lambda word: _top(word.shape), default=None)
+        title = min((word for word in words if word.shape.box), key=lambda word: word.shape.place[1], default=None)
         if title is None or not _heads(title, letterings, shapes, height):
             return list(shapes)
     return [replace(shape, placeholder="title") if shape is title.shape else shape for shape in shapes]
@@ -117,7 +127,7 @@ def _heads(title: _Lettering, letterings: Sequence[_Lettering], shapes: Sequence
     line, shape = title.lines[0].strip(), title.shape
     if not title.is_label or len(line) < _LEAST_HEAD_CHARS or line.endswith(_SENTENCE_ENDS):
         return False
-    if local_name(shape.element) != "sp" or _top(shape) > _HEAD_SHARE * height or _FIGURE.fullmatch(line):
+    if local_name(shape.element) != "sp" or shape.place[1] > _HEAD_SHARE * height or _FIGURE.fullmatch(line):
         return False
     if not any(map(str.isalpha, line)) or (not shape.placeholder and _connector_ends(shapes)):
         return False
@@ -131,9 +141,7 @@ def _heads(title: _Lettering, letterings: Sequence[_Lettering], shapes: Sequence
 
 def _overlap(shape: SlideShape, neighbour: SlideShape) -> float:
     """Height at which two shapes stand beside each other, in points."""
-    assert shape.box
-    assert neighbour.box
-    return min(shape.box[3], neighbour.box[3]) - max(shape.box[1], neighbour.box[1])
+    return min(shape.place[3], neighbour.place[3]) - max(shape.place[1], neighbour.place[1])
 
 
 def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
@@ -153,10 +161,10 @@ def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
     texts = [lettering for lettering in letterings if not lettering.is_bullet]
     signs: dict[int, list[_Lettering]] = {}
     for sign in sorted(
-        (lettering for lettering in letterings if lettering.is_bullet), key=lambda sign: _top(sign.shape)
+        (lettering for lettering in letterings if lettering.is_bullet), key=lambda sign: sign.shape.place[1]
     ):
         led_texts = (text for text in texts if _is_led(text.shape, sign.shape))
-        if text := min(led_texts, key=lambda lettering: _left(lettering.shape), default=None):
+        if text := min(led_texts, key=lambda lettering: lettering.shape.place[0], default=None):
             signs.setdefault(id(text.shape), []).append(sign)
     groups = ((text, signs.get(id(text.shape), [])) for text in texts)
     signs_by_shape = {id(text.shape): group for text, group in groups if len(group) in {1, len(text.lines)}}
@@ -170,11 +178,9 @@ def with_bullets(shapes: Sequence[SlideShape]) -> list[SlideShape]:
 
 def _is_led(text: SlideShape, sign: SlideShape) -> bool:
     """Whether a text begins to the right of a bullet, on one line with it."""
-    assert text.box
-    assert sign.box
-    middle = (sign.box[1] + sign.box[3]) / 2
-    near = -_SAME_EDGE_POINTS <= text.box[0] - sign.box[2] <= _BULLET_GAP_POINTS
-    return near and text.box[0] > sign.box[0] and text.box[1] <= middle <= text.box[3]
+    middle = (sign.place[1] + sign.place[3]) / 2
+    near = -_SAME_EDGE_POINTS <= text.place[0] - sign.place[2] <= _BULLET_GAP_POINTS
+    return near and text.place[0] > sign.place[0] and text.place[1] <= middle <= text.place[3]
 
 
 def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
@@ -189,11 +195,11 @@ def in_reading_order(shapes: list[SlideShape]) -> list[SlideShape]:
             return 0
         return 2 if shape.placeholder in RUNNING_PLACEHOLDERS or (shape.box is None and not shape.placeholder) else 1
 
-    def place(shape: SlideShape) -> tuple[int, float, float]:
-        left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
+    def order(shape: SlideShape) -> tuple[int, float, float]:
+        left, top, *_ = shape.place
         return rank(shape), round(top / _SAME_LINE_POINTS), left
 
-    ordered_shapes = sorted(shapes, key=place)
+    ordered_shapes = sorted(shapes, key=order)
     inside = _shapes_within([shape for shape in ordered_shapes if rank(shape) == 1 and shape.box])
     held_ids = {id(shape) for within in inside.values() for shape in within}
     outside = [shape for shape in ordered_shapes if id(shape) not in held_ids]
@@ -231,15 +237,15 @@ def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
     if len(drawn_shapes) > _MOST_SHAPES:
         return Lanes(frozenset(), {})
     letterings = {id(shape): _lettering(shape) for shape in drawn_shapes}
-    texts = sorted((shape for shape in drawn_shapes if letterings[id(shape)].lines), key=_left)
-    widest = max(map(_width, drawn_shapes), default=0.0)
+    texts = sorted((shape for shape in drawn_shapes if letterings[id(shape)].lines), key=lambda text: text.place[0])
+    widest = max((shape.width for shape in drawn_shapes), default=0.0)
     lanes = []
     for lane in drawn_shapes:
         lane_texts = [text for text in texts if _holds(lane, text)]
-        if letterings[id(lane)].lines or _width(lane) < _LANE_WIDTH * widest or not lane_texts:
+        if letterings[id(lane)].lines or lane.width < _LANE_WIDTH * widest or not lane_texts:
             continue
         name, *steps = lane_texts
-        if letterings[id(name)].is_label and all(_left(step) >= _left(name) + _width(name) / 2 for step in steps):
+        if letterings[id(name)].is_label and all(step.place[0] >= name.place[0] + name.width / 2 for step in steps):
             lanes.append((lane, name, steps))
     lanes = [item for item in lanes if any(_is_stacked(item[0], shape) for shape, _, _ in lanes)]
     ends = _connector_ends(shapes)
@@ -250,31 +256,19 @@ def find_lanes(shapes: Sequence[SlideShape]) -> Lanes:
     return Lanes(frames if names else frozenset(), names)
 
 
-def _width(shape: SlideShape) -> float:
-    return shape.box[2] - shape.box[0] if shape.box else 0.0
-
-
 def _is_stacked(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes have the same left and right edges, one below the other."""
-    assert shape.box
-    assert neighbour.box
-    is_level = all(abs(shape.box[side] - neighbour.box[side]) <= _SAME_EDGE_POINTS for side in (0, 2))
-    return is_level and (shape.box[3] <= neighbour.box[1] + 1 or neighbour.box[3] <= shape.box[1] + 1)
-
-
-def _left(shape: SlideShape) -> float:
-    return shape.box[0] if shape.box else 0.0
+    is_level = all(abs(shape.place[side] - neighbour.place[side]) <= _SAME_EDGE_POINTS for side in (0, 2))
+    return is_level and (shape.place[3] <= neighbour.place[1] + 1 or neighbour.place[3] <= shape.place[1] + 1)
 
 
 def _is_over(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether a shape begins above another one, and not beside it."""
-    assert shape.box
-    assert neighbour.box
-    return shape.box[1] < neighbour.box[1] and shape.box[0] < neighbour.box[2] and neighbour.box[0] < shape.box[2]
-
-
-def _top(shape: SlideShape) -> float:
-    return shape.box[1] if shape.box else 0.0
+    return (
+        shape.place[1] < neighbour.place[1]
+        and shape.place[0] < neighbour.place[2]
+        and neighbour.place[0] < shape.place[2]
+    )
 
 
 def _shapes_within(shapes: Sequence[SlideShape]) -> dict[int, list[SlideShape]]:
@@ -310,10 +304,8 @@ def _within(shapes: Sequence[SlideShape], panels: Sequence[tuple[float, SlideSha
 
 def _adjoins(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes are cells of one row: as high as each other, the edges between them at one place."""
-    assert shape.box
-    assert neighbour.box
-    is_level = all(abs(shape.box[side] - neighbour.box[side]) <= _SAME_EDGE_POINTS for side in (1, 3))
-    gap = min(abs(shape.box[0] - neighbour.box[2]), abs(shape.box[2] - neighbour.box[0]))
+    is_level = all(abs(shape.place[side] - neighbour.place[side]) <= _SAME_EDGE_POINTS for side in (1, 3))
+    gap = min(abs(shape.place[0] - neighbour.place[2]), abs(shape.place[2] - neighbour.place[0]))
     return is_level and gap <= _SAME_EDGE_POINTS
 
 
@@ -351,23 +343,21 @@ def _columns(
 
 def _continues(box: SlideShape, body: SlideShape) -> bool:
     """Whether a box is the next one of a column of a table: it touches another one from below, edge to edge."""
-    assert box.box
-    assert body.box
-    return _is_stacked(box, body) and abs(box.box[1] - body.box[3]) <= _SAME_EDGE_POINTS
+    return _is_stacked(box, body) and abs(box.place[1] - body.place[3]) <= _SAME_EDGE_POINTS
 
 
 def _has_name(body: SlideShape, names: Sequence[SlideShape]) -> bool:
     """Whether a name stands to the left of a text, as that of a row of a table."""
-    return any(_left(name) < _left(body) and _is_beside(name, body) for name in names)
+    return any(name.place[0] < body.place[0] and _is_beside(name, body) for name in names)
 
 
 def _beneath(label: SlideShape, boxes: Sequence[SlideShape]) -> SlideShape | None:
     """The box directly beneath a label, where it has the same left edge and about the same width."""
-    assert label.box
-    left, top, right, bottom = label.box
-    places = ((box.box, box) for box in boxes if box.box)
-    below = [(place, box) for place, box in places if place[1] > top and place[0] < right and left < place[2]]
-    place, body = min(below, key=lambda item: item[0][1], default=(label.box, None))
+    left, top, right, bottom = label.place
+    below = [box for box in boxes if box.place[1] > top and box.place[0] < right and left < box.place[2]]
+    if (body := min(below, key=lambda box: box.place[1], default=None)) is None:
+        return None
+    place = body.place
     is_near = -_SAME_EDGE_POINTS <= place[1] - bottom <= _SAME_LINE_POINTS
     is_aligned = abs(place[0] - left) <= _SAME_EDGE_POINTS and abs(place[2] - right) <= _WIDTHS_APART * (right - left)
     return body if is_near and is_aligned else None
@@ -375,23 +365,20 @@ def _beneath(label: SlideShape, boxes: Sequence[SlideShape]) -> SlideShape | Non
 
 def _is_beside(shape: SlideShape, neighbour: SlideShape) -> bool:
     """Whether two shapes begin at the same height, one to the right of the other."""
-    assert shape.box
-    assert neighbour.box
-    apart = shape.box[2] <= neighbour.box[0] + 1 or neighbour.box[2] <= shape.box[0] + 1
-    return apart and abs(shape.box[1] - neighbour.box[1]) <= _SAME_EDGE_POINTS
+    apart = shape.place[2] <= neighbour.place[0] + 1 or neighbour.place[2] <= shape.place[0] + 1
+    return apart and abs(shape.place[1] - neighbour.place[1]) <= _SAME_EDGE_POINTS
 
 
 def _size(shape: SlideShape) -> float:
-    left, top, right, bottom = shape.box or (0.0, 0.0, 0.0, 0.0)
+    left, top, right, bottom = shape.place
     return (right - left) * (bottom - top)
 
 
 def _holds(panel: SlideShape, shape: SlideShape) -> bool:
     """Whether most of a shape lies within another one."""
-    assert panel.box
-    assert shape.box
     width, height = (
-        min(panel.box[end], shape.box[end]) - max(panel.box[begin], shape.box[begin]) for begin, end in ((0, 2), (1, 3))
+        min(panel.place[end], shape.place[end]) - max(panel.place[begin], shape.place[begin])
+        for begin, end in ((0, 2), (1, 3))
     )
     return width > 0 < height and width * height >= _HELD * _size(shape)
 
@@ -416,9 +403,9 @@ def _is_title(title: _Lettering, letterings: Sequence[_Lettering], shapes: Seque
     ]
     if any(lettering.size >= title.size and lettering.lines != title.lines for lettering in other_letterings):
         return False
-    middle = (shape.box[1] + shape.box[3]) / 2
+    middle = (shape.place[1] + shape.place[3]) / 2
     above = [
-        neighbour for neighbour in shapes if neighbour is not shape and neighbour.box and neighbour.box[3] <= middle
+        neighbour for neighbour in shapes if neighbour is not shape and neighbour.box and neighbour.place[3] <= middle
     ]
     if any(_size(neighbour) > _size(shape) for neighbour in above if local_name(neighbour.element) in _GRAPHICS):
         return False
@@ -435,7 +422,7 @@ def _leads(number: SlideShape, title: SlideShape) -> bool:
     """Whether a number stands to the left of a title, on one line with it."""
     if not number.box or not title.box:
         return False
-    return number.box[2] <= title.box[0] + _SAME_EDGE_POINTS and _overlap(number, title) > 0
+    return number.place[2] <= title.place[0] + _SAME_EDGE_POINTS and _overlap(number, title) > 0
 
 
 def _connector_ends(shapes: Sequence[SlideShape]) -> set[str | None]:

@@ -235,6 +235,12 @@ def is_on(switch: etree._Element | None, *, default: bool = False) -> bool:
     return default if switch is None else value_of(switch) not in ("0", "false", "off")
 
 
+def is_run_bold(run: etree._Element, *, default: bool = False) -> bool:
+    """Whether a run of a document is bold: by itself, else by its style, else as the default has it."""
+    is_strong = value_of(run.find("{*}rPr/{*}rStyle")) == "Strong"
+    return is_on(run.find("{*}rPr/{*}b"), default=is_strong or default)
+
+
 def _outline_level(outline: etree._Element) -> int:
     level = integer(outline, _DEEPEST_LEVEL) + 1
     return level if level <= _DEEPEST_LEVEL else 0

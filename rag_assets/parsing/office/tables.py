@@ -7,7 +7,7 @@ from lxml import etree
 
 from rag_assets.parsing.archive import descend
 from rag_assets.parsing.names import Kind, has_digit, is_attribute, is_generic, is_name, kind_of, names_value
-from rag_assets.parsing.office.styles import attribute, integer, is_on, value_of
+from rag_assets.parsing.office.styles import attribute, integer, is_on, is_run_bold, value_of
 
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}
 _MOST_HEADER_ROWS = 3
@@ -172,11 +172,7 @@ def _is_bold(row: etree._Element) -> bool:
     """Whether all text of a row is bold, in at least two of its cells."""
     runs = [[run for run in cell.iter("{*}r") if _text(run)] for cell in descend(row, "tc")]
     filled_cells = [cell for cell in runs if cell]
-    return len(filled_cells) > 1 and all(_is_bold_run(run) for cell in filled_cells for run in cell)
-
-
-def _is_bold_run(run: etree._Element) -> bool:
-    return is_on(run.find("{*}rPr/{*}b"), default=value_of(run.find("{*}rPr/{*}rStyle")) == "Strong")
+    return len(filled_cells) > 1 and all(is_run_bold(run) for cell in filled_cells for run in cell)
 
 
 def _spanned(rows: Sequence[etree._Element]) -> int:

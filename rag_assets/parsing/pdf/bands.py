@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from rag_assets.parsing.pdf.lines import lines_of
+from rag_assets.parsing.pdf.lines import gap_middles, lines_of
 from rag_assets.parsing.pdf.rules import Grid, Rule
 from rag_assets.parsing.pdf.runs import Run
 
@@ -52,7 +52,7 @@ def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]
     if not inside or any(run.is_vertical for run in inside):
         return
     size = median(run.size for run in inside)
-    xs = [left, *_rooms_between(inside, _COLUMN_GAP * size), right]
+    xs = [left, *sorted(gap_middles(((run.left, run.right) for run in inside), _COLUMN_GAP * size)), right]
     bands: list[list[list[Run]]] = [[[] for _ in xs[1:]] for _ in ys[1:]]
     for run in inside:
         row, column = bisect_right(ys, run.middle[1]) - 1, bisect_right(xs, run.middle[0]) - 1
@@ -76,14 +76,3 @@ def _table_between(rules: Sequence[Rule], runs: Sequence[Run]) -> Iterator[Grid]
     width = len(xs) - 1
     rooms = tuple(tuple(range(row * width, (row + 1) * width)) for row in range(len(ys) - 1))
     yield Grid(tuple(xs), tuple(ys), rooms)
-
-
-def _rooms_between(runs: Sequence[Run], least: float) -> list[float]:
-    """Middles of the strips without text from top to bottom, from the left."""
-    spans = sorted((run.left, run.right) for run in runs)
-    reach, middles = spans[0][1], []
-    for begin, end in spans[1:]:
-        if begin - reach > least:
-            middles.append((begin + reach) / 2)
-        reach = max(reach, end)
-    return middles

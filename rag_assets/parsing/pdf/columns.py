@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.content import Box, Row
-from rag_assets.parsing.flow import around
+from rag_assets.parsing.flow import around, row_text
 from rag_assets.parsing.pdf.cells import is_number
 from rag_assets.parsing.pdf.lines import Line, LinePart, PageTable
 from rag_assets.parsing.pdf.rules import Rule
-from rag_assets.parsing.pdf.tables import count_headers, row_text
+from rag_assets.parsing.pdf.tables import count_headers
 from rag_assets.text.scripts import ITEM_LETTERS
 
 _ROWS = 3

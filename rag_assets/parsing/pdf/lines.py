@@ -319,7 +319,7 @@ def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True, betwee
     """Middle of the widest vertical strip without text that has columns of prose on both sides; where keys stand level
     with the lines of the other side there is none, unless these count, too.
     """
-    for middle in _gaps(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
+    for middle in gap_middles(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
         if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides) and (
             between_keys or not _are_keyed(runs, middle)
@@ -391,10 +391,10 @@ def _is_prose(runs: list[Run]) -> bool:
 
 def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
     """Heights between lines where the page may be parted, the widest gaps first, at most 12."""
-    return _gaps(((run.top, run.bottom) for run in runs), least)[:12]
+    return gap_middles(((run.top, run.bottom) for run in runs), least)[:12]
 
 
-def _gaps(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
+def gap_middles(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
     """Middles of the gaps that spans leave between them, wider than the least, the widest first."""
     ordered_spans = sorted(spans)
     gaps, reach = [], ordered_spans[0][1]

@@ -9,7 +9,7 @@ from operator import and_
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
-from rag_assets.parsing.flow import rows_above_figures
+from rag_assets.parsing.flow import row_text, rows_above_figures
 from rag_assets.parsing.pdf.cells import COUNTED, bands_of, cell_text, is_number, split_band, widths_of
 from rag_assets.parsing.pdf.lines import Line, PageTable, lines_of
 from rag_assets.parsing.pdf.rules import Grid
@@ -217,11 +217,6 @@ def _table(
         grid.box,
         median(run.size for room in rooms.values() for run in room),
     )
-
-
-def row_text(cells: Sequence[str]) -> str:
-    """A row as displayed."""
-    return " | ".join(cells).replace("\n", " ").rstrip(" |")
 
 
 def _is_bold(lines: dict[int, list[Line]], rooms: Iterable[int]) -> bool:

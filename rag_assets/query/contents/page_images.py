@@ -9,9 +9,7 @@ import hashlib
 import json
 import os
 import struct
-import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,7 @@ from numpy.typing import NDArray
 
 from rag_assets.processes.workers import WorkerEnded, Workers, connect, limit_memory, serve
 
-_Key = tuple[str, int, int, int, int]
 _SECONDS = 20.0
-_KEPT_BYTES = 32 << 20
 _MEMORY_BYTES = 2 << 30
 _MAX_HEIGHT = 8000  # pixels
 
@@ -34,8 +30,6 @@ class PageImages:
     def __init__(self, roots: Callable[[], Mapping[str, str]]) -> None:
         self._roots = roots
         self._workers = Workers("rag_assets.query.contents.page_images", 1)
-        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
-        self._lock = threading.Lock()
 
     def draw(self, uri: str, source_name: str, sha256: str | None, page_number: int, width: int) -> bytes | None:
         """A page as PNG; None where the file is gone, is another one now, or cannot be drawn.
@@ -50,23 +44,11 @@ class PageImages:
         path = self._inside(uri, source_name)
         if path is None or sha256 is None:
             return None
-        try:
-            file_stat = os.stat(path)  # noqa: PTH116
-        except OSError:
-            return None
-        key = (sha256, file_stat.st_mtime_ns, file_stat.st_size, page_number, width)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
         request = {"path": path, "sha256": sha256, "page_number": page_number, "width": width}
         try:
-            picture = self._workers.ask(json.dumps(request).encode(), _SECONDS)
+            return self._workers.ask(json.dumps(request).encode(), _SECONDS) or None
         except WorkerEnded:
             return None
-        if picture:
-            self._keep(key, picture)
-        return picture or None
 
     def close(self) -> None:
         """End the processes."""
@@ -80,13 +62,6 @@ class PageImages:
         top, path = os.path.realpath(root), os.path.realpath(uri)
         inside = path.startswith(os.path.join(top, "")) or path == top  # noqa: PTH118 - paths as text
         return path if inside and os.path.isfile(path) else None  # noqa: PTH113
-
-    def _keep(self, key: _Key, picture: bytes) -> None:
-        with self._lock:
-            self._kept[key] = picture
-            size = sum(map(len, self._kept.values()))
-            while size > _KEPT_BYTES and len(self._kept) > 1:
-                size -= len(self._kept.popitem(last=False)[1])
 
 
 class _Documents:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import SheetCells, block_area
-from rag_assets.parsing.excel.layout.tables import text_line
+from rag_assets.parsing.flow import row_text
 from rag_assets.parsing.names import Kind, is_attribute, is_name, is_number, kind_of
 from rag_assets.text.cells import Area, parse_area
 
@@ -39,7 +39,7 @@ class _Table:
             area = parse_area(row.cell_range or "") or self.area
             label = area._replace(left=self.area.left, right=self.area.right).label
             self.rows.append(Row(tuple(values.get(place, "") for place in range(len(self.lefts))), label))
-            self.lines.append(text_line(self.rows[-1].cells))
+            self.lines.append(row_text(self.rows[-1].cells))
         if len(places) == len(self.lefts):
             self.lines[-len(below.rows) :] = [below.text]
         self.area = Area.around((self.area, block_area(below)))

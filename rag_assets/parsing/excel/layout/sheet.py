@@ -18,8 +18,9 @@ from rag_assets.parsing.excel.layout.continuations import join_continuations
 from rag_assets.parsing.excel.layout.figures import figure_tables
 from rag_assets.parsing.excel.layout.rooms import TEXT_AREA_TEXTS, Floor, Room, find_rooms, with_missing_lines
 from rag_assets.parsing.excel.layout.sections import CAPTION_CHARS, CAPTION_ROWS, is_title_line, is_unit, states_value
-from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, figure_rows, table_block, text_line
+from rag_assets.parsing.excel.layout.tables import count_rows_above, count_titles, figure_rows, table_block
 from rag_assets.parsing.excel.workbook import Look
+from rag_assets.parsing.flow import row_text
 from rag_assets.parsing.geometry import Sets
 from rag_assets.parsing.names import is_attribute, is_generic, is_name, is_number, is_series, names_value
 from rag_assets.text.cells import Area, parse_area
@@ -104,7 +105,7 @@ def _continue_table(block: Block, lefts: list[int], cells: SheetCells, last: int
             values[place] = f"{values[place]} {text}".strip()
             left, right = min(left, column), max(right, column)
         rows.append(Row(tuple(values), Area(number, min(left, area.left), number, right).label))
-        lines.append(text_line(values))
+        lines.append(row_text(values))
     label = Area(area.top, min(left, area.left), max(cells.texts), right).label
     return replace(block, text="\n".join(lines), cell_range=label, rows=tuple(rows))
 

@@ -7,7 +7,7 @@ somewhere.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, takewhile
 
@@ -15,6 +15,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.layout.bands import Band, Box, is_form_row, stands_out
 from rag_assets.parsing.excel.layout.sections import is_unit
+from rag_assets.parsing.flow import row_text
 from rag_assets.parsing.names import (
     Kind,
     has_digit,
@@ -83,7 +84,7 @@ def table_block(bands: list[Band], headers: int | None = None) -> Block | None:
         bottom = max(band.top, min(end, band.bottom))
         cells, line = _fill_row(band, lefts, bands[0].top)
         rows.append(Row(cells, Area(band.top, whole.left, bottom, whole.right).label))
-        lines.append(text_line(box.text for box in band.slots) if is_form else text_line(line))
+        lines.append(row_text(box.text for box in band.slots) if is_form else row_text(line))
     rows[:headers] = _spread_groups(rows[:headers])
     bottom = max(band.bottom for band in bands)
     label = Area(bands[0].top, whole.left, bottom, whole.right).label
@@ -154,13 +155,8 @@ def _record_block(bands: Sequence[Band], records: Sequence[Sequence[Band]]) -> B
             bottom = max(band.bottom for band in part)
             label = Area(part[0].top, whole.left, bottom, whole.right).label
             table_rows.append(Row(tuple(texts.get(place, "") for place in places), label))
-    text = "\n".join(text_line(row.cells) for row in table_rows)
+    text = "\n".join(row_text(row.cells) for row in table_rows)
     return Block(BlockKind.TABLE, text, cell_range=whole.label, header_row_count=1, rows=tuple(table_rows))
-
-
-def text_line(cells: Iterable[str]) -> str:
-    """The line of a row in the text of a table."""
-    return " | ".join(cell.replace("\n", " ") for cell in cells).rstrip(" |")
 
 
 def _spread_groups(headers: list[Row]) -> list[Row]:

@@ -116,7 +116,7 @@ _OTHERWISE = re.compile(  # what an overview tells, or a passage, or nothing her
     "|いりま|要[るり]|され(?![てた])|場合"
     r"|\b(?:can (?:i|we|be)|must|should|may|needs?(?! (?:a|the) list)|have to|required?|allowed)\b"
     r"|\b(?:word counts?|many slides)\b"
-    r"|\bfor\b(?! the (?:audit|record))|\bdo(?:es)? (?:the|this|a) (?!folder)\w+ (?!folder|have|hold|contain)"
+    r"|\bfor\b(?! the record\b)|\bdo(?:es)? (?:the|this|a) (?!folder)\w+ (?!folder|have|hold|contain)"
     # what is left out
     r"|以外|除[いくけ]|[でに]は?ない|じゃない"
     r"|\b(?:not|except|without|other than|exclud\w*)\b|n't\b",
@@ -140,12 +140,13 @@ _BESIDE_JA = (
     "|件数|多い|少ない|日付|日時|順番?(?!序)|置[いか]|入[っれ]て|含まれて|残[っさ]|持って|配下|以下|直下"
     f"|(?<![{KANJI}])[下中内](?![{KANJI}{KATAKANA}])"
     "|ところ|もの|ほう|やつ|名前|上から|最初|分かれ|教え|お?知らせ|知り|見せ|見たい|出して|示[しさ]|表示して|報告して|集計して"
-    "|作成(?:して|願|を)|お?願い|欲し|下さ|頂|確認して|数え|挙が|監査で使いますので|ブック|データ(?=$|[のをはが])"
+    "|作成(?:して|願|を)|お?願い|欲し|下さ|頂|確認して|数え|挙が|ブック|データ(?=$|[のをはが])"
+    f"|[{KANJI}{KATAKANA}]{{1,6}}で使(?:います|う)(?:ので|ため|から)"
     "|プレゼン(?:テーション)?|文章|上が[っる]|読め|提示|一式|一体|済み|類(?=の|は|を|$)|何(?=で|[?。]|$)"
 )
 _BESIDE_EN = (
-    "in the system|the repository|the collection|decks?|any idea|like|if|they|it|we keep here|i need"
-    "|for the audit record|for the record|all|any|every|everything|per|each|by|only|just|total|in|of|on|under|below"
+    "in the system|the repository|the collection|decks?|any idea|like|if|they|it|keep|kept|i need"
+    "|for the record|all|any|every|everything|per|each|by|only|just|total|in|of|on|under|below"
     "|inside|within|the|a|an|these|this|our|my|your|and|or|more|there|here|is|are|was|were|be|been|do|does|did|have|has"
     "|had|'ve|got|get|hold|held|holds|contain|contains|contained|stored|indexed|registered|uploaded|exists?|sits?|put"
     "|into|somebody|we|i|you|me|us|please|could|would|tell|give|show|list|see|know|from|what's|what|which|names?|it's"
