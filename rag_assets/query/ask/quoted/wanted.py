@@ -281,7 +281,7 @@ def _subjects(statement: Statement) -> set[str]:
     subjects = [
         subject for match in matches for subject in (match["subject"], match["subject"] + (match["note"] or ""))
     ]
-    if statement.kind is StatementKind.ROW and statement.cells:
+    if statement.kind is StatementKind.ROW and len(statement.cells) > 1:
         label, value = next((cell for cell in statement.cells if not cell[1].isdecimal()), statement.cells[0])
         subjects += [label, value, _IN_BRACKETS.sub("", value)]
     return set(map(fold_name, subjects))
