@@ -12,6 +12,7 @@ from rag_assets.query.search.composite import parts_of
             "保存期間は規程と手引でそれぞれ何年ですか？",
             ["保存期間は規程でそれぞれ何年ですか？", "保存期間は手引でそれぞれ何年ですか？"],
         ),
+        ("本店と支店とで何人ずつですか", ["本店とで何人ずつですか", "支店とで何人ずつですか"]),
         (
             "Compare the revenue in fiscal 2022 and fiscal 2023.",
             ["Compare the revenue in fiscal 2022.", "Compare the revenue in fiscal 2023."],

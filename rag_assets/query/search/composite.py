@@ -19,7 +19,7 @@ _LEAST_WORDS = 2  # content words of a part
 _NAME = r"[^\s、。，,？?！!「」とはがをもに]"
 _AMOUNT = re.compile(r"[0-9][0-9,.]*\D{0,2}(?:の|$)")
 _COMPARED = re.compile(
-    r"それぞれ|各々|違|異な|差異|食い違|不一致|一致|合って|比べ|比較|同じ|どちら|両方|双方"
+    r"それぞれ|各々|(?:何[^\s、。]{1,3}|いくつ|いくら)ずつ|違|異な|差異|食い違|不一致|一致|合って|比べ|比較|同じ|どちら|両方|双方"
     r"|\b(?:compare\w*|differ\w*|both|each|respectively|between|versus|vs\.?|same|match\w*)\b",
     re.IGNORECASE,
 )
