@@ -56,7 +56,6 @@ _NUMBERED = re.compile(r"^\d+[_\-. ]+")
 _GENERIC_FOLDER = re.compile(
     r"docs?|documents?|data|files?|folder|src|doc[xs]?|xlsx?|pdf|archive|資料|文書|ドキュメント|\d+", re.IGNORECASE
 )
-# what may be asked about, beside a folder that is called so
 # words that say that the whole is asked about, not which
 _ASKING = re.compile(
     r"(?:どんな|何の|どのような|どういう)(?:プロジェクト|システム|サービス|案件|製品)|業務(?=[にはっ])|資料群|文書群|設計書群|関連(?:する)?|関係(?:する)?|資料|文書|書類|ドキュメント(?!設計)|ファイル|コレクション|ナレッジベース|知識ベース|フォルダー?|ディレクトリ|一式|まわり|周り|全体|全般"
@@ -241,6 +240,9 @@ def _folder_called(text: str, rows: Sequence[Mapping[str, str]]) -> tuple[str, s
         if not _GENERIC_FOLDER.fullmatch(part) and _name_pattern(_folded(part)).search(folded_text)
     ]
     longest = max(named_parts, key=lambda part: (len(part), part), default="")
+    whole = unicodedata.normalize("NFKC", longest).casefold()  # with the number before it
+    if longest and whole in folded_text:
+        return longest, folded_text.replace(whole, " ")
     return longest, _name_pattern(_folded(longest)).sub(" ", folded_text) if longest else text
 
 

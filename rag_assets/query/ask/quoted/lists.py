@@ -34,7 +34,7 @@ from rag_assets.query.ask.quoted.wanted import WeightedQuestion, is_named, numbe
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import announces, one_line, squeezed
 
-_STANDS_OUT = 0.85  # of the score of a row, below which those beside it are not asked for
+_STANDS_OUT = 0.9  # of the score of a row, below which those beside it are not asked for
 _BEGINS_BEFORE = 2  # lines before the first of a list, of one that begins in another passage
 _LONG_LIST = 200  # characters of one of which a part is said where that answers about as surely
 _PART_SCORE = 0.7  # of its score

@@ -87,8 +87,9 @@ def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide:
 
 
 def _parts(line: str) -> set[str]:
-    """The cells of a line, and the values behind their labels."""
-    cells = [cell.strip() for cell in one_line(line).split(_CELL.strip())]
+    """The cells of a line, also those that hold bars, and the values behind their labels."""
+    plain = one_line(line)
+    cells = [cell.strip() for end in (_CELL, _CELL.strip()) for cell in plain.split(end)]
     return {*cells, *(value for cell in cells for value in (cell.partition(": ")[2],) if value)}
 
 

@@ -31,6 +31,8 @@ _TOTAL_SAID = re.compile(
     re.IGNORECASE,
 )
 _LEAST_SAMPLE = 2  # rows
+_HOW_MANY = re.compile(r"\bhow many\b")
+_FIGURE_CELL = re.compile(r"(?:^|: |\| )\d[\d,.]*(?:\s?[a-z%]{1,12})?(?= \||$)", re.IGNORECASE)
 _SAMPLED_SUM = re.compile("合計|総計|総額")
 _SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _ANY_UNIT = rf"(?![年月日時分秒章節条項号版頁第])(?:[{HAN}{KATAKANA_AND_MARKS}つ]|か所)"
@@ -66,11 +68,17 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         return not any(_MONEY_SAID.search(sentence) for sentence in plain if _CELL not in sentence)
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
+    if _HOW_MANY.search(text) and not any(map(_FIGURE_CELL.search, plain[:1])):
+        return True
     if _SAMPLED_SUM.search(text) and not _OF_TOTAL.search(text):
         parts = re.split(r" \| |\n", _CELL.join(plain))
-        names = [name.rpartition(" > ")[2] for part in parts for name in part.split(": ")]  # of a column, or a row
-        return not any(is_total(name) and "平均" not in name for name in names)
+        of_columns = sum(any(map(_names_total, re.findall(r"([^|:]+): ", row))) for row in rows)
+        return of_columns != 1 and not any(_names_total(part.rpartition(": ")[2]) for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
+
+
+def _names_total(cell: str) -> bool:
+    return is_total(cell.strip()) and "平均" not in cell
 
 
 def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], own_unit: str) -> bool:

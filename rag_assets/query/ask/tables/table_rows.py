@@ -50,6 +50,7 @@ COUNT_ASKED = re.compile(
 _OTHER_COUNT = re.compile(  # said as `何件`, of things each of which has one row
     r"何(?:箇所|か所|ヶ所|カ所|種類|社)(?=です|でしょ|あ(?:り|る)|[?？]|$)"
 )
+_EXTENSION = re.compile(r"(?<=\w)\.(?:xlsx?|xlsm|csv|tsv|docx?|pptx?|pdf|md|html?)\b")
 _HOW_MANY = re.compile(r"いくつ(?=です|でしょ|[?？]|$)")
 OWN_COUNT = re.compile(rf"([{HAN}{KATAKANA_AND_MARKS}]{{2,10}})([がは](?:全部で|全て|すべて)?)何\1")  # 画面は何画面
 _AROUND_VALUE = re.compile(
@@ -92,6 +93,7 @@ _NO_MEASURE = re.compile(
     r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|累計|残高|平均|率|割合"
     r"|\b(?:no|id|rank|priority|version|ver|rev|code)\b"
 )
+_MARK = re.compile("[○〇◯×✕✖●◎]")
 _MONEY = re.compile(r"単価|価格|金額|値段|料金|費用|\b(?:price|cost)\b")  # in the name of a column
 _OF_MONEY = re.compile(rf"{_MONEY.pattern}|額|費|代|税|売上|\bamount\b")
 _OF_AGE = re.compile("年|齢|歳|月|日|時|度")  # in the name of a column of figures that count none of what rows are of
@@ -150,6 +152,7 @@ class RowsAsked:
             return None
         plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
+        folded_text = _EXTENSION.sub("", folded_text)
         folded_text = _HOW_MANY.sub("何個", folded_text)
         folded_text, of_kinds = _OTHER_COUNT.subn("何件", OWN_COUNT.sub(r"\1\2何件", folded_text))
         text, of_people = PEOPLE_ASKED.subn("何件です", folded_text)
@@ -202,6 +205,11 @@ class RowsAsked:
             return None
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
+            text = (
+                re.sub(rf"\b(?:have|has|with|whose|where)(?: an?| the)? (?={re.escape(key)}\b)", "", text)
+                if key
+                else text
+            )
         text = _with_measured_key(text, table)
         empty, text = _empty_asked(text, table)
         rest = _EXTREME_ASKED.sub("\n", text)
@@ -215,7 +223,11 @@ class RowsAsked:
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
         values, is_sure = self._named_values(table)
-        named_values = {**values, **empty}
+        counting = replace(self, text=self._without_noun(table, values))
+        return counting.having(table, {**values, **empty}, is_sure=is_sure)
+
+    def having(self, table: TableOfPage, named_values: _Named, *, is_sure: bool) -> Selection | None:
+        """The rows with values of columns, where the question asks for those and nothing else."""
         if not self._is_accounted_for(table, named_values, table.beginning):
             return None
         chosen_rows = [
@@ -271,7 +283,7 @@ class RowsAsked:
         words: dict[str, set[int]] = {}
         for place, name in enumerate(table.keys):
             for value in {row[place] for row in table.rows if row[place]}:
-                word = fold_name(value)
+                word = _word(value)
                 is_there = word in self.text and not re.search(rf"{re.escape(word)}(?:[.,]\d|%)", self.text)
                 if word and name and is_there and any(is_named(self.text, f"{name}{link}{word}") for link in _BETWEEN):
                     behind.setdefault(value, set()).add(place)
@@ -287,7 +299,7 @@ class RowsAsked:
             if any(value != other_value and fold_name(value) in fold_name(other_value) for other_value in places_of):
                 continue  # within a longer one
             place = min(places)
-            word = fold_name(value)
+            word = _word(value)
             other_cells = {row[place] for row in table.rows if value in row[place]} - {value}
             dates = [date for date in DAY.findall(self.text) if DAY.fullmatch(value) and day_of(date) == day_of(value)]
             named_values.setdefault(place, []).append(value)
@@ -307,6 +319,28 @@ class RowsAsked:
             or self._joins(table)
         )
         return {place: tuple(sorted(values)) for place, values in named_values.items()}, is_sure
+
+    def _without_noun(self, table: TableOfPage, named_values: _Named) -> str:
+        """The question without what it calls the rows that it counts, right behind the value that it asks them to have
+        in a column (「区分が2の施設は何件」), or behind "how many", where no column is called so.
+        """
+        match = COUNT_ASKED.search(self.text)
+        if match is None or not named_values:
+            return self.text
+        before, behind = self.text[: match.start()], self.text[match.end() :]
+        for place, choices in named_values.items():
+            key = re.escape(table.keys[place])
+            words = "|".join(re.escape(_word(value)) for value in choices)
+            noun = re.search(
+                rf"{key}[がはの]?(?:{words})(?:の|である|になっている|と(?:なって)?いう?る?)([^\s{HIRAGANA}]{{2,8}})[はが]?$",
+                before,
+            )
+            if noun and not any(noun[1] in other_key for other_key in table.keys):
+                return f"{before[: noun.start(1)]}{before[noun.end(1) :]}{self.text[match.start() :]}"
+            noun = re.match(r"\s*(?:[a-z]+ )?([a-z]+) ", behind)
+            if noun and re.search(rf"\b{key} (?:{words})\b", behind) and noun[1] not in table.keys:
+                return f"{self.text[: match.end()]} {behind[noun.end() :]}"
+        return self.text
 
     def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
         """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
@@ -330,8 +364,9 @@ class RowsAsked:
         return re.search(pattern, self.text) is not None
 
     def _without(self, phrases: Iterable[str], text: str) -> str:
-        for phrase in sorted(filter(None, map(fold_name, phrases)), key=len, reverse=True):
-            text = text.replace(phrase, "\n")
+        for phrase in sorted(filter(None, map(_word, phrases)), key=len, reverse=True):
+            is_word = phrase.isascii() and phrase.isalpha()  # not within another one
+            text = re.sub(rf"(?<![a-z]){phrase}(?![a-z])", "\n", text) if is_word else text.replace(phrase, "\n")
         return text
 
     def _is_accounted_for(self, table: TableOfPage, named_values: _Named, beginning: str = "") -> bool:
@@ -351,7 +386,8 @@ class RowsAsked:
                 text = text.replace(verb[0], "\n")
         if re.search(r"[^\w\s?？、。,「」『』\"'・:：()（）./_]", text):
             return False
-        known_text = fold_name(" ".join([*table.names, *table.columns[:1], beginning]))
+        names = " ".join([*table.names, *table.columns[:1], beginning])
+        known_text = f"{fold_name(names)} {names.casefold()}"
         telling_keys = [key for place, key in enumerate(table.keys) if table.is_told_apart_by(place)]
         tokens = set(re.findall(rf"[^\W\d_{HAN}{KATAKANA_AND_MARKS}{HIRAGANA}]+", known_text)) | _GRAMMAR
         for run in _RUN.findall(text):
@@ -534,6 +570,11 @@ class RowsAsked:
         is_called = self._is_list_of(table, noun) and not any(map(_OF_CHANGES.search, table.keys))
         is_thing = bool(named_values or alike or noun in _HARMLESS or is_called)
         return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
+
+
+def _word(value: str) -> str:
+    """A value, folded; a mark as it is."""
+    return fold_name(value) or (value if _MARK.fullmatch(value) else "")
 
 
 def _has_amounts(table: TableOfPage) -> bool:
