@@ -62,6 +62,7 @@ _FIELD = re.compile(  # of which something is asked that documents tell of field
     r"(?P<en>[\w' -]{3,40}?)(?= (?:columns?|fields?|attributes?|in|of|on)\b)",
     re.IGNORECASE,
 )
+_HYPHENATED = re.compile(r"(?<![\w-])([a-z]{1,8})-0*(?!(?:19|20)\d\d\b)(\d{1,6})(?![\w-]|\.\d)", re.ASCII)
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
 
@@ -94,6 +95,7 @@ def sureness_of(
     lacks_word = lacks_word or lacks_field
     labels = " ".join(label for label, _ in best.statement.cells)
     lacks = lacks or (lacks_field and not re.search(_ATTRIBUTE, labels))
+    lacks = lacks or _lacks_code(question.text, f"{called}\n" + "\n".join(texts))
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
     lacks = lacks or _is_of_another_year(question.text, best.source.whole_text, called)
     if in_another_language := is_foreign(question.text, best.source):  # where abbreviations are the same
@@ -166,6 +168,13 @@ def _lacks_field(question: str, text: str) -> bool:
     match = _FIELD.search(unicodedata.normalize("NFKC", question))
     words = (match["ja"] or match["en"]).split() if match else []
     return bool(words) and not any(fold_name(word) in fold_name(text) for word in words)
+
+
+def _lacks_code(question: str, text: str) -> bool:
+    """Whether a code of letters and a number behind a hyphen, as `ST-3`, stands nowhere in a text, nor without it."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    codes = _HYPHENATED.findall(unicodedata.normalize("NFKC", question).casefold())
+    return any(not re.search(rf"(?<![a-z\d]){letters}[-_\s]?0*{number}(?!\d)", plain) for letters, number in codes)
 
 
 def _is_of_another_number(question: str, text: str, called: str) -> bool:

@@ -101,7 +101,7 @@ _CODE_NAMED = re.compile(
 _CODE = re.compile(r"\d+(?:\.\d+)*")
 _PAID = "(?:dues|fees?|prices?|costs?|rent|salary|wages?|deposits?|premiums?|fines?|tuition|fares?)"
 _MONEY_ASKED = re.compile(
-    r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
+    r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段|[定単原売]価)(?:は[?？]?$|を(?:教え|知り))"
     rf"|\bhow much\b[^?.]{{0,60}}\b(?:{_PAID}|pay|charged?)\b"
     rf"|\bwhat (?:is|are|was|were) (?:the )?(?:[\w'-]+ ){{0,3}}{_PAID}\b",
     re.IGNORECASE,
