@@ -631,7 +631,7 @@ def test_the_row_of_a_quoted_cell_comes_first() -> None:
 
 def test_what_is_as_near_as_the_best_is_said_beyond_the_usual_length() -> None:
     text = "\n\n".join(f"通知の設定画面では{name}を{'、'.join([name * 8] * 20)}とする。" for name in ("甲", "乙"))
-    sentences, _, _ = told.extracts([Ask("通知の設定画面は？")], [source(text)])  # by words, which are tied
+    sentences, *_ = told.extracts([Ask("通知の設定画面は？")], [source(text)])  # by words, which are tied
     assert [name in " ".join(each.text for each in sentences) for name in ("甲", "乙")] == [True, True]
 
 
@@ -2650,3 +2650,15 @@ def test_a_value_is_of_the_column_that_the_question_names_before_it() -> None:
     text = quoted("Which PPM version is recommended with ODE 2.1.0?", rows)[0].text
     assert text == "ODE: 2.1.0 | PPM: 1.3.0 | SDWD: 1.7.0 | GJConverter: 1.3.0"
     assert quoted("Which ODE goes with GJConverter 2.1.0?", rows)[0].text.startswith("ODE: 4.1.2")
+
+
+@pytest.mark.parametrize(("code", "answers"), [("ST-4", True), ("ST-04", True), ("ST-3", False), ("st-4", True)])
+def test_a_code_with_a_hyphen_must_stand_in_the_document(code: str, *, answers: bool) -> None:
+    rows = "システムテスト\nケースID | テスト内容\nST-1 | 埋め込みの処理\nST-2 | 取り出しの処理\nST-4 | 処理の時間"
+    assert extracts([Ask(f"{code} のテスト内容は何ですか")], [source(rows)])[1] is answers
+
+
+def test_a_price_is_not_answered_by_other_figures() -> None:
+    sizes = "機種名 | 幅 | 奥行 | 機種記号\nZQH-8 | 1100 | 1500 | A\nZQH-9 | 950 | 1000 | CK"
+    assert not extracts([Ask("ZQH-8の定価を教えてください")], [source(sizes)])[1]
+    assert extracts([Ask("ZQH-8の幅を教えてください")], [source(sizes)])[1]

@@ -314,6 +314,10 @@ def test_a_list_of_all_covers_a_part_of_it_with_numbers_of_its_own() -> None:
         ("総額はいくらですか", ["費用はすべて込みで300万円である"], False),
         ("総額はいくらですか", ["費用は部門で負担する。"], True),
         ("総額を教えてください", ["品名: 甲 | 金額: 300円"], True),
+        ("コード11の総計は何回", ["コード: 11 | 総計: 300 | 0歳: 1", "コード: 11 | 9歳: 3"], False),
+        ("コードの総計は何回", ["コード: 11 | 総計: 300", "コード: 12 | 総計: 40"], True),
+        ("How many variables are categorical?", ["name: a | type: categorical", "name: b | type: categorical"], True),
+        ("How many seats has the hall?", ["hall: A | seats: 40", "hall: B | seats: 50"], False),
     ],
 )
 def test_some_rows_are_no_answer_to_a_question_for_their_number(
@@ -679,3 +683,38 @@ def test_names_alone_are_said_of_rows_that_do_not_all_fit() -> None:
     ]
     short = Selection.of(table, [tuple(row) for row in rows[:2]], [0, 2])
     assert all("説明" in sentence.text for sentence in told_rows(short, passages, "ja")[0])
+
+
+HOSPITALS = [
+    ["1", "港病院", "6", "内|神内|小", "○", "categorical"],
+    ["2", "丘病院", "6", "外", "", "numeric"],
+    ["3", "川病院", "22", "内", "○", "categorical"],
+    ["4", "森病院", "5", "内", "×", "numeric"],
+]
+HOSPITAL_COLUMNS = ["id", "hospital_name", "開設者コード", "services", "emergency", "type"]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("開設者コードが6の施設は何件", "2件 (開設者コード: 6)"),
+        ("emergencyが○の病院は何件ですか", "2件 (emergency: ○)"),
+        ("typeがcategoricalの変数は何件", "2件 (type: categorical)"),
+        ("How many clinics have type categorical?", "2 (type: categorical)"),
+        ("開設者コードが6で市立の施設は何件", None),
+        ("How many clinics with type categorical are public?", None),
+    ],
+)
+def test_rows_are_counted_by_a_value_whatever_they_are_called(question: str, said: str | None) -> None:
+    selection = selected(question, HOSPITAL_COLUMNS, HOSPITALS)
+    assert (selection.said if selection else None) == said
+
+
+def test_a_cell_that_holds_bars_is_cited() -> None:
+    selection = selected("開設者コードが6の施設は何件", HOSPITAL_COLUMNS, HOSPITALS)
+    assert selection is not None
+    text = "\n".join(" | ".join(cells) for cells in HOSPITALS)
+    (number, *sentences), ids = told_rows(selection, [{"chunk_id": "c", "text": text}], "ja")
+    assert number.text == "2件 (開設者コード: 6)"
+    assert [sentence.supported for sentence in sentences] == [True, True]
+    assert ids == ["c"]

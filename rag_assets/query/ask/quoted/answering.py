@@ -101,11 +101,11 @@ def _quoted(
         return further[source.page_id]
 
     try:
-        sentences, answers, row = extracts(asks, sources, scorer, blocks_of, beside, spoken_of)
+        sentences, answers, row, of_table = extracts(asks, sources, scorer, blocks_of, beside, spoken_of)
     except ModelError as error:
         _warn_once(str(error))
         found.trace.add("quote", began, 0, texts=(f"failed: {error}",))
-        sentences, answers, row = extracts(asks, sources, None, blocks_of, beside, spoken_of)
+        sentences, answers, row, of_table = extracts(asks, sources, None, blocks_of, beside, spoken_of)
     cited = {citation.number for sentence in sentences for citation in sentence.citations}
     sources += tuple(source for others in further.values() for source in others if source.number in cited)
     found.trace.add("quote", began, len(sentences))
@@ -114,7 +114,7 @@ def _quoted(
     if answers:
         first = sentences[0].citations[0].number
         source = next(source for source in sources if source.number == first)
-        if (of_page := page_answer(found, asked, row, source)) is not None:
+        if (of_page := page_answer(found, asked, row, source, of_table=of_table)) is not None:
             return of_page
         answers = not is_denied(found, asked, row, source)
     sentences, sources = numbered_as_cited(sentences, sources)

@@ -95,6 +95,7 @@ class Extracts(NamedTuple):
     sentences: tuple[Sentence, ...]  # statements, part by part, the best first
     answers: bool  # whether they may answer: not where they are only near to the question
     row: tuple[str, ...] = ()  # the cells of the first one, where it is a row of a table that a whole question asks for
+    of_table: bool = False  # the first one has rows of a table, which a whole question asks for
 
 
 def extracts(
@@ -179,7 +180,10 @@ def extracts(
     row = tuple(value for _, value in picks[0].statement.cells) if is_row else ()
     least = SURE_BESIDE if len(documents) > 1 and len(asks) > 1 else SURE
     is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= least
-    return Extracts((*stored_answers, *sentences), is_sure, row)
+    of_table = (
+        len(asks) < 2 and not stored_answers and bool(picks) and any(" | " in line for line in picks[0].statement.lines)
+    )
+    return Extracts((*stored_answers, *sentences), is_sure, row, of_table)
 
 
 def quote_for(text: str, source: Source) -> str:

@@ -118,7 +118,9 @@ def is_denied(found: Found, asked: str, row: Sequence[str], source: Source) -> b
     return page is not None and denies(asked, row, page[1])
 
 
-def page_answer(found: Found, asked: str, row: Sequence[str], source: Source) -> AnswerParts | None:
+def page_answer(
+    found: Found, asked: str, row: Sequence[str], source: Source, *, of_table: bool = False
+) -> AnswerParts | None:
     """What the tables of a page tell: the kinds of values of a column, or else the rows that share what is named.
 
     Args:
@@ -126,12 +128,13 @@ def page_answer(found: Found, asked: str, row: Sequence[str], source: Source) ->
         asked: The question with what it refers to.
         row: Cells of the row that answers best; empty where none does.
         source: The passage that answers best.
+        of_table: Whether several rows of a table answer best.
 
     Returns:
         None where neither is asked.
     """
     for_kinds = asks_for_kinds(asked)
-    if not row and not for_kinds:
+    if not row and not for_kinds and not of_table:
         return None
     began = time.perf_counter()
     page = _tables_asked(found, asked, source)
@@ -139,7 +142,7 @@ def page_answer(found: Found, asked: str, row: Sequence[str], source: Source) ->
         return None
     number, tables, is_whole = page
     selection = values_of_column(asked, tables, are_whole=is_whole) if for_kinds else None
-    if selection is None and row:
+    if selection is None and (row or of_table):
         of_page = row if number == source.page_number else ()
         selection = rows_sharing(asked, of_page, tables, are_whole=is_whole)
     if selection is None:

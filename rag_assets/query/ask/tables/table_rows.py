@@ -223,7 +223,7 @@ class RowsAsked:
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
         values, is_sure = self._named_values(table)
-        counting = replace(self, text=self._without_noun(table, values))
+        counting = replace(self, text=self._with_rows_for_noun(table, values))
         return counting.having(table, {**values, **empty}, is_sure=is_sure)
 
     def having(self, table: TableOfPage, named_values: _Named, *, is_sure: bool) -> Selection | None:
@@ -320,9 +320,9 @@ class RowsAsked:
         )
         return {place: tuple(sorted(values)) for place, values in named_values.items()}, is_sure
 
-    def _without_noun(self, table: TableOfPage, named_values: _Named) -> str:
-        """The question without what it calls the rows that it counts, right behind the value that it asks them to have
-        in a column (「区分が2の施設は何件」), or behind "how many", where no column is called so.
+    def _with_rows_for_noun(self, table: TableOfPage, named_values: _Named) -> str:
+        """The question with rows for what it calls those that it counts, right behind the value that they must have in
+        a column (「区分が2の施設は何件」), or behind "how many", where no column is called so.
         """
         match = COUNT_ASKED.search(self.text)
         if match is None or not named_values:
@@ -336,10 +336,10 @@ class RowsAsked:
                 before,
             )
             if noun and not any(noun[1] in other_key for other_key in table.keys):
-                return f"{before[: noun.start(1)]}{before[noun.end(1) :]}{self.text[match.start() :]}"
-            noun = re.match(r"\s*(?:[a-z]+ )?([a-z]+) ", behind)
+                return f"{before[: noun.start(1)]}行{before[noun.end(1) :]}{self.text[match.start() :]}"
+            noun = re.match(r"\s*([a-z]+) ", behind)
             if noun and re.search(rf"\b{key} (?:{words})\b", behind) and noun[1] not in table.keys:
-                return f"{self.text[: match.end()]} {behind[noun.end() :]}"
+                return f"{self.text[: match.end()]} rows {behind[noun.end() :]}"
         return self.text
 
     def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
