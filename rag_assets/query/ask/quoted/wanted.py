@@ -95,7 +95,7 @@ _TO_VALUE = r"\s?(?:version|ver\.?|v|が|は|の|=|:)?\s?"
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
-    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])|(?<!\d)(\d{1,3})番目",
+    r"(?:コード|番号|番|(?<![A-Za-z])(?:ID|No|code|number))(?:が|は|の|\s?is\b|=)?[\s.:「『\"#]*(\d+(?:\.\d+)*)(?![\d.])|(?<![\w.,])(\d{5,})(?![\d.,])",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"\d+(?:\.\d+)*")
