@@ -2538,7 +2538,8 @@ def test_a_row_that_lacks_its_last_cells_stands_under_the_header() -> None:
         "検索キー | 用途 | 分類 | 名称 | 略称１ | 略称２\nD-1 | 病院 | ICU | 集中治療室\n"
         "D-2 | 病院 | Locker | 更衣室 | 更衣 | 倉庫\n合計 | 2 | 2 | 2"
     )
-    rows = [dict(each.cells) for each in statements(text) if each.kind is StatementKind.ROW]
+    header = frozenset(text.splitlines()[:1])
+    rows = [dict(each.cells) for each in statements(text, header) if each.kind is StatementKind.ROW]
     assert rows[0] == {
         "検索キー": "D-1",
         "用途": "病院",
@@ -2582,7 +2583,7 @@ def test_rows_that_a_question_names_together_are_all_said() -> None:
 @pytest.mark.parametrize(
     ("question", "edition"),
     [
-        ("In which release was the scientific name of the Sand Lance corrected?", "[1.3.0] - 2022-04-11 | "),
+        ("In which release was the scientific name of the Sand Lance corrected?", "[1.3.0] - 2022-04-11: "),
         ("What was corrected in the scientific name of the Sand Lance?", ""),
     ],
 )
@@ -2662,3 +2663,56 @@ def test_a_price_is_not_answered_by_other_figures() -> None:
     sizes = "機種名 | 幅 | 奥行 | 機種記号\nZQH-8 | 1100 | 1500 | A\nZQH-9 | 950 | 1000 | CK"
     assert not extracts([Ask("ZQH-8の定価を教えてください")], [source(sizes)])[1]
     assert extracts([Ask("ZQH-8の幅を教えてください")], [source(sizes)])[1]
+
+
+@pytest.mark.parametrize("hyphen", "-‐‑–−")
+def test_a_code_is_found_with_any_hyphen_and_within_ranges(hyphen: str) -> None:
+    def answers(code: str, text: str) -> bool:
+        return extracts([Ask(f"{code} のテスト内容は何ですか")], [source(text)])[1]
+
+    rows = "システムテスト\nケースID | テスト内容\nST-1 | 埋め込みの処理\nST{}3 | 取り出しの処理\n"
+    assert answers("ST-3", rows.format(hyphen))
+    assert answers("ST-3", "システムテスト\nケースID | テスト内容\nST-1〜ST-5 | 取り出しの処理")
+
+
+def test_a_list_goes_on_below_a_heading_where_all_is_asked_for() -> None:
+    lead = "申請に必要な書類は次のとおりである。"
+    lines = [lead, "・申請書", "・住民票", "・印鑑証明", "【法人の場合】", "・登記事項証明書", "・決算書", "・会社案内"]
+    blocks = [PageBlock("list_item" if line.startswith("・") else "paragraph", ("書類",), line) for line in lines]
+    (first, *others), _ = extracts([Ask("申請に必要な書類をすべて教えてください")], [source("\n".join(lines))], blocks)
+    assert "会社案内" in " ".join(each.text for each in (first, *others))
+
+
+@pytest.mark.parametrize(
+    "question", ["リリースの承認者は誰ですか", "パスワードはいつ変更する必要がありますか", "対応するJavaのバージョンは"]
+)
+def test_a_date_above_that_is_of_the_document_is_not_said(question: str) -> None:
+    page = [
+        "作成日: 2023-04-01",
+        "改訂日: 2024-05-01",
+        "リリースの承認者は運用部の部長である。",
+        "パスワードは90日ごとに変更する必要がある。",
+        "対応するJavaのバージョンは17である。",
+    ]
+    blocks = [PageBlock("paragraph", (), line) for line in page]
+    (first, *_), _ = extracts([Ask(question)], [source("\n".join(page))], blocks)
+    assert first.text in page
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("「承認」の後の状態は何ですか", "完了"),
+        ("「承認」とは何ですか", "上長"),
+    ],
+)
+def test_a_quoted_word_is_explained_only_where_that_is_asked(question: str, said: str) -> None:
+    terms = "用語 | 説明\n承認 | 上長が申請を認めること"
+    text = f"{terms}\n\n承認を行うと、申請の状態が「完了」になり、その後の状態は変わらない。"
+    assert said in quoted(question, text)[0].text
+
+
+@pytest.mark.parametrize("question", ["顧客番号は入力と出力のどちらですか", "Is the upload limit 10 or 200 MB?"])
+def test_rows_that_share_a_value_are_not_named_together(question: str) -> None:
+    rows = "項目 | 方向 | limit\n顧客番号 | 入力 | upload 10\n顧客名 | 出力 | retry 200\n住所 | 出力 | wait 20"
+    assert len(quoted(question, rows)) < 3

@@ -697,21 +697,25 @@ HOSPITAL_COLUMNS = ["id", "hospital_name", "開設者コード", "services", "em
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("開設者コードが6の施設は何件", "2件 (開設者コード: 6)"),
-        ("emergencyが○の病院は何件ですか", "2件 (emergency: ○)"),
-        ("typeがcategoricalの変数は何件", "2件 (type: categorical)"),
-        ("How many clinics have type categorical?", "2 (type: categorical)"),
-        ("開設者コードが6で市立の施設は何件", None),
-        ("How many clinics with type categorical are public?", None),
+        ("開設者コードが6の項目は何件", "2件 (開設者コード: 6)"),
+        ("emergencyが○の項目は何件ですか", "2件 (emergency: ○)"),
+        ("emergencyが〇の項目は何件ですか", "2件 (emergency: ○)"),
+        ("How many rows have type categorical?", "2 (type: categorical)"),
+        ("開設者コードが6の市町村は何件", None),
+        ("開設者コードが6で市立の項目は何件", None),
+        ("services、emergencyが○の項目は何件", None),
+        ("How many services have type categorical?", None),
+        ("How many rows have services and type categorical?", None),
+        ("How many rows with type categorical are public?", None),
     ],
 )
-def test_rows_are_counted_by_a_value_whatever_they_are_called(question: str, said: str | None) -> None:
+def test_rows_are_counted_by_a_mark_and_in_english(question: str, said: str | None) -> None:
     selection = selected(question, HOSPITAL_COLUMNS, HOSPITALS)
     assert (selection.said if selection else None) == said
 
 
 def test_a_cell_that_holds_bars_is_cited() -> None:
-    selection = selected("開設者コードが6の施設は何件", HOSPITAL_COLUMNS, HOSPITALS)
+    selection = selected("開設者コードが6の項目は何件", HOSPITAL_COLUMNS, HOSPITALS)
     assert selection is not None
     text = "\n".join(" | ".join(cells) for cells in HOSPITALS)
     (number, *sentences), ids = told_rows(selection, [{"chunk_id": "c", "text": text}], "ja")

@@ -166,8 +166,9 @@ _LAST_CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _OTHER_OF_SEVERAL = re.compile(  # 「日次のほうは何時に走りますか」
-    r"(?:では|じゃあ|それでは|あと|また)?、?[^\s。、の]{1,8}の?ほう(?:は|が|だと|なら)"
-    r"|(?:and|but|what about|how about)\b[\s,]*(?!(?:the )?(?:no|any|some|every|one|more) )(?:the )?[\w-]+ ones?\b",
+    r"(?:では|じゃあ|それでは|あと|また)?、?[^\s。、の]{1,8}の?ほう(?:は|だと|なら)"
+    r"|(?:and|but|what about|how about)\b[\s,]*"
+    r"(?!(?:the )?(?:no|any|some|every|one|more|is|are|was|were) )(?:the )?[\w-]+ ones?\b",
     re.IGNORECASE,
 )
 _OPENING = re.compile(

@@ -23,7 +23,7 @@ from rag_assets.query.ask.overviews.reading_failures import unread_files_named
 from rag_assets.query.ask.quoted.extracts import NEAREST, extracts
 from rag_assets.query.ask.quoted.page_sections import passages_naming
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf
-from rag_assets.query.ask.quoted.wanted import QUOTED, AnswerTraits
+from rag_assets.query.ask.quoted.wanted import quotes_explained
 from rag_assets.query.ask.tables.answering import fields_answer, is_denied, page_answer
 from rag_assets.query.ask.tables.neighbours import NeighbourAsked
 from rag_assets.query.ask.tables.rows_sharing import rules_out
@@ -134,7 +134,7 @@ def _with_legend(found: Found, hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages, behind the first those of the first documents that say what a sign or word stands for which the
     question quotes and wants to have explained (`MA: mandatory if applicable`), as far as they were not found.
     """
-    names = QUOTED.findall(found.question) if AnswerTraits.of(found.question).defined else []
+    names = quotes_explained(found.question)
     if not names or not hits:
         return tuple(hits)
     documents = list(dict.fromkeys(hit.document_id for hit in hits))[:_DOCUMENTS_OF_LEGEND]

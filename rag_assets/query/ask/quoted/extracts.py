@@ -37,7 +37,7 @@ from rag_assets.query.ask.quoted.said import MOST_ANSWER_CHARS, sentence_of, tex
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
 from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS, StatementKind
 from rag_assets.query.ask.quoted.sureness import READ_SURELY, SURE, SURE_BESIDE, holding_identifiers_first, sureness_of
-from rag_assets.query.ask.quoted.wanted import NUMBERED, QUOTED, WeightedQuestion, number_counted, terms_of
+from rag_assets.query.ask.quoted.wanted import NUMBERED, WeightedQuestion, number_counted, quotes_explained, terms_of
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
@@ -65,14 +65,16 @@ _ALSO_READ = 2.0  # log odds from which another statement is said beside the bes
 _PROVISO = re.compile(r"ただし|但し|を除[くい]|以外|\b(?:except|unless|however|excluding)\b", re.IGNORECASE)
 _LESS_READ = 2.0  # below those of the best, from which it is, where that is less
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
-_EDITION_ASKED = re.compile(  # or the date of a change
-    r"何版|どの版|版数|バージョン|リリース|\b(?:releases?|versions?)\b"
-    r"|(?=.*(?:いつ|何日|日付|\bwhen\b|\bdate\b)).*(?:変更|変わ|追加|足し|修正|直し|直っ|対応|導入|廃止|削除|改[定訂]"
-    r"|\b(?:add|chang|fix|introduc|correct|remov|updat|deprecat|support)\w*)",
-    re.IGNORECASE | re.DOTALL,
+_EDITION_ASKED = re.compile(  # or when a change was made
+    r"(?:どの|何の?|いつの)(?:版|バージョン|リリース)|(?:た|された|の)(?:版|バージョン|リリース)(?:は|と|を|って)"
+    r"|いつ[^。]{0,30}(?:変更|変わ|追加|足|修正|直|対応|導入|廃止|削除|改[定訂])[^。]{0,6}(?:した|された|った|ました)"
+    r"|\b(?:in|since|from|with|as of) (?:which|what) (?:release|version)\b|\b(?:which|what) (?:release|version) \w+ed\b"
+    r"|\bwhen (?:was|were|did)\b[^.?]{0,120}\b(?:add|chang|fix|introduc|correct|remov|updat|deprecat|support)",
+    re.IGNORECASE,
 )
 _LEAST_JOINED = 2  # characters of a name
-_JOINS = r"[」』\"]?(?:と|や|、|・|および|及び|または|,? and | or )[「『\"]?"
+_JOINS = r"[」』\"]?(?:と|や|、|・|および|及び|,? and )[「『\"]?"
+_NOT_TOGETHER = re.compile(r"どちら|どっち|以外|ほか|他の|除[いく]|比べ|\b(?:which|or|except|other|than)\b")
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
 _MOST_WHOLE_CHARS = 600  # of all that the best statement is of, where one thing is asked for and it says one by itself
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -244,30 +246,36 @@ def _with_edition(question: WeightedQuestion, candidate: Candidate, blocks_of: P
 def _with_rows_named_beside(
     question: WeightedQuestion, best: Sequence[Candidate], candidates: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Candidates, behind the first, a row, others of its table that the question names with it, as 「AとBの…」."""
+    """Candidates, behind the first, a row, others of its table that the question names with it, as 「AとBの…」; by
+    the column that tells the rows apart.
+    """
     first, *others = best
     text = unicodedata.normalize("NFKC", question.text).casefold()
-
-    def names_in(candidate: Candidate) -> set[str]:
-        values = (unicodedata.normalize("NFKC", value).casefold() for _, value in candidate.statement.cells)
-        return {value for value in values if len(value) >= _LEAST_JOINED and value in text}
-
-    own, headers = names_in(first), [header for header, _ in first.statement.cells]
+    if first.statement.kind is not StatementKind.ROW or _NOT_TOGETHER.search(text):
+        return [*best]
+    headers = [header for header, _ in first.statement.cells]
     rows = [
         candidate
         for candidate in candidates
         if candidate.source.page_id == first.source.page_id
-        and candidate.statement.kind is first.statement.kind is StatementKind.ROW
-        and candidate.statement != first.statement
+        and candidate.statement.kind is StatementKind.ROW
         and [header for header, _ in candidate.statement.cells] == headers
-        and any(re.search(_joined(name, other), text) for name in own for other in names_in(candidate) - own)
     ]
-    return [first, *rows, *(candidate for candidate in others if candidate not in rows)]
+    cells = [[unicodedata.normalize("NFKC", value).casefold() for _, value in row.statement.cells] for row in rows]
+    own = next((at for at, row in enumerate(rows) if row.statement == first.statement), None)
+    for place in range(len(headers)) if own is not None else ():
+        column = [row_cells[place] for row_cells in cells]
+        named = [at for at, cell in enumerate(column) if len(cell) >= _LEAST_JOINED and cell in text]
+        if own not in named or len({column[at] for at in named}) < len({rows[at].statement.text for at in named}):
+            continue  # of no row alone
+        added = [rows[at] for at in named if at != own and re.search(_joined(column[own], column[at]), text)]
+        return [first, *added, *(candidate for candidate in others if candidate not in added)]
+    return [*best]
 
 
 def _joined(name: str, other: str) -> str:
     """Pattern of two names that a question joins."""
-    first, second = re.escape(name), re.escape(other)
+    first, second = (rf"(?<![a-z\d]){re.escape(word)}(?![a-z\d])" for word in (name, other))
     return f"{first}{_JOINS}{second}|{second}{_JOINS}{first}"
 
 
@@ -324,7 +332,7 @@ def _best_candidates(
     room = (_MANY_CHARS if question.wanted.several else _PARTS_CHARS if parts > 1 else _CHARS) // parts
     left = MOST_ANSWER_CHARS
     least_log_odds = _least_log_odds(question, ranking[0][1]) if ranking else 0.0
-    if ranking and ranking[0][1].defines and QUOTED.search(question.text):
+    if ranking and ranking[0][1].defines and quotes_explained(question.text):
         ranking = [pair for pair in ranking if pair[1].defines]
     for score, candidate in ranking:
         is_contrary = score >= _CONFLICTING * ranking[0][0] and _contradicts(question, candidate, best)

@@ -43,7 +43,7 @@ _WINDOW_CHARS = 120  # of lines of one that are read together
 _WINDOW_LINES = 12
 _WINDOWS_READ = 16  # those that share most with the question
 _LEAST_WHOLE = 2  # lines, of which the first announces the others
-_SECTION = re.compile(r"\d+(?:[.．]\d+)+[.．]?\s|第\s?[\d一二三四五六七八九十百]+\s?[章節条]|[■【]")
+_SECTION = re.compile(r"(?P<outer>\d+(?:[.．]\d+)*)[.．](?P<last>\d+)[.．]?\s")
 _CELL = " | "
 
 
@@ -136,7 +136,7 @@ def with_whole_list(
     it, the others as far as they are not of it and there is room.
     """
     first, *other_candidates = best
-    if _is_whole(first):
+    if _ends_before_section(first):
         return list(best)
     source, known_lines = first.source, first.statement.lines or (first.statement.text,)
     blocks = blocks_of(source.document_id, source.page_number)
@@ -186,12 +186,23 @@ def with_whole_list(
     return [whole, *(candidate for candidate, length in zip(rest, lengths, strict=True) if length <= room)]
 
 
-def _is_whole(candidate: Candidate) -> bool:
-    """Whether a statement is a list with the line that announces it, and its passage has another heading below it."""
+def _ends_before_section(candidate: Candidate) -> bool:
+    """Whether a statement is a list with the line that announces it, and below it in its passage stands the number of
+    the section that follows the one above (8.2 after 8.1).
+    """
     lines, of_passage = candidate.statement.lines, _lines_of(candidate.source)
-    last = max((place for place, line in enumerate(of_passage) if line == lines[-1]), default=0) if lines else 0
-    below = next(iter(of_passage[last + 1 :]), "")
-    return len(lines) > _LEAST_WHOLE and announces(lines[0]) and _SECTION.match(below) is not None
+    if len(lines) <= _LEAST_WHOLE or not announces(lines[0]) or lines[-1] not in of_passage:
+        return False
+    last = len(of_passage) - 1 - of_passage[::-1].index(lines[-1])
+    numbers = [_SECTION.match(line) for line in of_passage[: last + 2]]
+    below = numbers[last + 1] if last + 1 < len(of_passage) else None
+    above = next((number for number in reversed(numbers[: max(0, last + 1 - len(lines) + 1)]) if number), None)
+    return (
+        below is not None
+        and above is not None
+        and below["outer"] == above["outer"]
+        and int(below["last"]) == int(above["last"]) + 1
+    )
 
 
 def _count_of_items(lines: Sequence[str]) -> int:

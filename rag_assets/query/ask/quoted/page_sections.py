@@ -40,11 +40,13 @@ _ANY_SHEET = frozenset({"一覧", "項目", "データ", "リスト", "概要", 
 OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])mst|の?表|\b(?:table|sheet|tab|screen)\b")
 _LETTER = re.compile(r"[^\W\d_]")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
-EDITION = re.compile(
-    rf"(?:\b[vV]|[Vv]er(?:sion|\.)? ?|\[)\d+(?:\.\d+)+|第\d+(?:\.\d+)?版|{FULL_DATE.pattern}"
-)  # of a history
+EDITION = re.compile(  # of a history
+    rf"(?:\b[vV]|[Vv]er(?:sion|\.)? ?|\[)\d+(?:\.\d+)*|第\d+(?:\.\d+)?版|{FULL_DATE.pattern}"
+)
+_EDITION_LINE = re.compile(  # which begins with it, behind a mark or the name of what has it
+    rf"[\W_]{{0,3}}(?:[A-Za-z]{{2,20}} )?(?:{EDITION.pattern})[^。:：]*$"
+)
 _EDITION_CHARS = 60
-_SENTENCE_END = re.compile("[。！？]$")
 
 
 @dataclass(frozen=True)
@@ -190,19 +192,17 @@ def standing_together(
 
 
 def edition_above(said: Sequence[str], blocks: Sequence[PageBlock]) -> str:
-    """The nearest short line above lines of a page that names a version or a date, as those of a history do; empty
-    where fewer than two lines of the page do.
+    """The nearest short line above lines of a page that begins with a version or a date, as those of a history do;
+    empty where lines stand below fewer than two such.
     """
     lines = [line for block in _of_text(blocks) for line in block.lines]
     wanted = squeezed(said[0])
     place = next((place for place, line in enumerate(lines) if wanted in squeezed(line)), 0)
-    editions = [
-        at
-        for at, line in enumerate(lines)
-        if len(line) <= _EDITION_CHARS and EDITION.search(line) and not _SENTENCE_END.search(line)
-    ]
+    plain = [unicodedata.normalize("NFKC", line) for line in lines]
+    editions = [at for at, line in enumerate(plain) if len(line) <= _EDITION_CHARS and _EDITION_LINE.match(line)]
     above = max((at for at in editions if at < place), default=None)
-    return lines[above] if above is not None and len(editions) > 1 else ""
+    heading_count = sum(below - at > 1 for at, below in pairwise([*editions, len(lines)]))
+    return lines[above] if above is not None and heading_count > 1 else ""
 
 
 def numbered_sections(

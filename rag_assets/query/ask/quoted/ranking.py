@@ -20,11 +20,11 @@ from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.sureness import READ_SURELY, coverage_of, is_foreign
 from rag_assets.query.ask.quoted.wanted import (
     NUMBERED,
-    QUOTED,
     TERM_WEIGHTS,
     AnswerTraits,
     WeightedQuestion,
     codes_named,
+    quotes_explained,
     term_kind,
     terms_of,
     without_count,
@@ -64,7 +64,7 @@ _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _KEYED = 0.2  # added where a whole cell of a row is named in the question
 _MOST_DEFINING = 3  # rows, which several passages and documents may have
 _DEFINES = 0.3  # added where something is to be explained, and the statement says what it is
-_DEFINES_QUOTED = 1.0  # where the question quotes it, as a sign or word of a legend
+_DEFINES_QUOTED = 1.0  # where the question asks for nothing but a sign or word that it quotes, as of a legend
 SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _NEGATED_CONDITION = re.compile(
     r"(?:[のがはしれえけめ]|でき)ない(?:場合|とき|時|者|もの|限り)"
@@ -104,7 +104,7 @@ def ranked(
     """
     sources = {candidate.source.number: candidate.source for candidate in candidates}
     coverage = {number: coverage_of(question.text, source) for number, source in sources.items()}
-    defines_score = _DEFINES_QUOTED if QUOTED.search(question.text) else _DEFINES
+    defines_score = _DEFINES_QUOTED if quotes_explained(question.text) else _DEFINES
     foreign = {number for number, source in sources.items() if is_foreign(question.text, source)}
     scored_candidates = [
         (

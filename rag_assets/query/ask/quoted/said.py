@@ -43,7 +43,7 @@ def sentence_of(candidate: Candidate, question: WeightedQuestion, *, names_docum
     lacks = [value for _, value in candidate.statement.cells if one_line(value) not in text]
     if any(not NOTHING.fullmatch(value) and not asks(value) for value in lacks) and text[-1:] != "…":
         text += f"{_CELL}…"
-    text = f"{candidate.edition}{_CELL}{text}" if candidate.edition else text
+    text = f"{candidate.edition}: {text}" if candidate.edition else text
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
         quote = cut(" ".join(item for _, item in items if item in text), STATEMENT_CHARS)
         citations += [SentenceCitation(source.number, quote, stands_in(quote, source.whole_text))] if quote else []

@@ -19,7 +19,7 @@ from rag_assets.text.scripts import KANJI, KATAKANA
 
 _WORD = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_-]{{2,}}")
 _ASKED = re.compile(rf"何[{KANJI}]{{0,2}}|いつ|どこ|誰|いく[つら]|どの|どれ")
-_POINTS_BACK = re.compile(r"\b(?:that|this|those|these|the same) \w+|\bones?\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"\b(?:for|of|in|with) (?:that|this|the same) [a-z]+|\bones?\b")
 _SHARED_COLUMNS = 0.6  # of the row with fewer cells, from which two are of one table
 _CELL = " | "
 _OF_COLUMNS = "日名者"  # ends of what columns are called, which may be left out

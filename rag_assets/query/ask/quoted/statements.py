@@ -281,6 +281,7 @@ class _StatementReader:
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     above: tuple[str, ...] = ()  # the row above in this table, with the cells that span it
     is_full: bool = False  # a row of this table has all columns of the header
+    is_read: bool = False  # the header is known to be one, and not guessed
     is_below: bool | None = None  # the rows of this group begin with an empty cell; None before the first
     naming: list[str] = field(default_factory=list)  # the rows above that name one thing
     named: dict[str, str] = field(default_factory=dict)  # what rows describe, by the labels of its names
@@ -427,7 +428,7 @@ class _StatementReader:
             yield Statement(line, StatementKind.ROW, self._context, tuple(cells))
             return
         columns = self.body.get(line)
-        is_headed = _heads(self.header, values, lacks_remarks=not self.is_full)
+        is_headed = _heads(self.header, values, lacks_remarks=not self.is_full, lacks_last=self.is_read)
         if columns and not is_headed:
             self.header = (*columns, *[""] * (len(values) - len(columns)))
             self.widest = len(self.header)
@@ -440,7 +441,7 @@ class _StatementReader:
         if is_known or len(values) > self.widest:
             header = tuple(values) if is_known else ()
             header = header or (_header(line, values) or self._header_of_two(values) if is_guessed else ())
-            self.header, self.widest = header, len(values)
+            self.header, self.widest, self.is_read = header, len(values), is_known
             self.is_full = False
             is_header = is_header or (bool(self.header) and not is_headed)
         yield from self._names(line, values)
@@ -723,15 +724,16 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool) -> bool:
+def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool, lacks_last: bool) -> bool:
     """Whether a row has the columns of a header; one that repeats a cell of it, or has labels where it has, is one more
     line of labels and values.
 
-    A row with a number before it may lack the last columns, which are empty; another one, that of remarks, where no row
-    has any.
+    A row with a number before it, or any where they may be lacked, may lack the last columns, which are empty; another
+    one, that of remarks, where no row has any.
     """
     missing_count = len(header) - len(row)
-    is_numbered = bool(row[0]) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2) and not is_total(row[0])
+    is_numbered = row[0].isdecimal() or (lacks_last and bool(row[0]) and not is_total(row[0]))
+    is_numbered = is_numbered and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
     without = (
         lacks_remarks and missing_count == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
     )

@@ -62,7 +62,8 @@ _FIELD = re.compile(  # of which something is asked that documents tell of field
     r"(?P<en>[\w' -]{3,40}?)(?= (?:columns?|fields?|attributes?|in|of|on)\b)",
     re.IGNORECASE,
 )
-_HYPHENATED = re.compile(r"(?<![\w-])([a-z]{1,8})-0*(?!(?:19|20)\d\d\b)(\d{1,6})(?![\w-]|\.\d)", re.ASCII)
+_HYPHEN = re.compile("[‐‑‒–—−－]")
+_HYPHENATED = re.compile(r"(?<![\w-])([A-Z]{1,5})-0*(?!(?:19|20)\d\d\b)(\d{1,6})(?![\w-]|\.\d)", re.ASCII)
 _LACKING = 2.0  # taken off where an identifier of the question stands nowhere in the passage
 _WRITTEN_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01]|)(?!\d)")  # in names of files
 
@@ -95,7 +96,8 @@ def sureness_of(
     lacks_word = lacks_word or lacks_field
     labels = " ".join(label for label, _ in best.statement.cells)
     lacks = lacks or (lacks_field and not re.search(_ATTRIBUTE, labels))
-    lacks = lacks or _lacks_code(question.text, f"{called}\n" + "\n".join(texts))
+    places = dict.fromkeys(f"{candidate.source.citation}\n{candidate.statement.context}" for candidate in passage)
+    lacks = lacks or _lacks_code(question.text, "\n".join((called, *texts, *places)))
     lacks = lacks or _is_of_another_number(question.text, "\n".join(texts), called)
     lacks = lacks or _is_of_another_year(question.text, best.source.whole_text, called)
     if in_another_language := is_foreign(question.text, best.source):  # where abbreviations are the same
@@ -171,10 +173,17 @@ def _lacks_field(question: str, text: str) -> bool:
 
 
 def _lacks_code(question: str, text: str) -> bool:
-    """Whether a code of letters and a number behind a hyphen, as `ST-3`, stands nowhere in a text, nor without it."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    codes = _HYPHENATED.findall(unicodedata.normalize("NFKC", question).casefold())
-    return any(not re.search(rf"(?<![a-z\d]){letters}[-_\s]?0*{number}(?!\d)", plain) for letters, number in codes)
+    """Whether a code of capital letters and a number, as `ST-3`, stands nowhere in a text that has others of its
+    letters, nor a range that may hold it.
+    """
+    plain = _HYPHEN.sub("-", unicodedata.normalize("NFKC", text)).casefold()
+    for letters, number in _HYPHENATED.findall(_HYPHEN.sub("-", unicodedata.normalize("NFKC", question))):
+        series = letters.casefold()
+        numbers = re.findall(rf"(?<![a-z\d]){series}[-_\s]?0*(\d+)", plain)
+        ranges = re.search(rf"(?<![a-z\d]){series}-\d+\s?(?:[〜~/]|から|to\b|-\s?{series})", plain)
+        if numbers and number not in numbers and ranges is None:
+            return True
+    return False
 
 
 def _is_of_another_number(question: str, text: str, called: str) -> bool:

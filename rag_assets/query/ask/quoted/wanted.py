@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag_assets.query.ask.quoted.statements import ITEM, KANJI_NUMBERS, NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import ALL, COUNTER, NUMBER, asks_for_several
@@ -72,6 +73,13 @@ _MEANING_OF = re.compile(
     r"|\bmeaning of (?:an? |the )?(?P<of>[^?,]{1,40}?)(?= in\b| of\b|[?.]|$)",
     re.IGNORECASE,
 )
+_QUOTE_EXPLAINED = re.compile(
+    r"[「『\"“](?P<ja>[^「」『』\"“”]{1,40})[」』\"”](?:って(?:何|なに|どう|どん)|とは|の(?:意味|定義)|(?:は|という(?:の|もの|言葉)は)"
+    r"(?:何(?:です|でしょう|を(?:表|指|意味)|[?？]|$)|(?:どういう|どのような|どんな)(?:意味|もの|こと)))"
+    r"|\bwhat (?:is|are|do|does) (?:an? |the )?[\"“](?P<en>[^\"“”]{1,40})[\"”](?=\s*(?:[?.]|$|mean|stand|in\b))"
+    r"|\bmeaning of (?:an? |the )?[\"“](?P<of>[^\"“”]{1,40})[\"”]",
+    re.IGNORECASE,
+)
 _ASPECT = re.compile("の(?:意味|定義|役割|目的|用途)$")
 _SUBJECT = re.compile(  # what a sentence says something of
     r"(?:[(（]?\d+[.)）]\s*|[・•●○*-]\s*|[①-⑳]\s*)?(?:(?:an?|the)\s+)?[「『]?(?P<subject>[^「」『』、。:：]{1,40}?)[」』]?"
@@ -90,8 +98,10 @@ _ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
 )
 QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _LEAST_LABEL = 2  # characters
-_VALUE = re.compile(r"v?\d+(?:\.\d+)*[a-z]?")
-_TO_VALUE = r"\s?(?:version|ver\.?|v|が|は|の|=|:)?\s?"
+_COLUMN_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD_AND_VALUE = re.compile(  # `ODE 2.1.0`, 「レベルが3」
+    r"([^\W\d_]{2,}?)\s?(?:version|ver\.?|v|[がはの=:])?\s?(?<![a-z\d.])(v?\d+(?:\.\d+)*[a-z]?)(?![a-z\d.])"
+)
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _CODE_NAMED = re.compile(
@@ -270,7 +280,13 @@ def _defined_names(question: str) -> tuple[str, ...]:
         return ()
     names = [_BRACKETS.sub("", _ASPECT.sub("", attribute)) for attribute in _attributes(question)]
     names += [fold_name(match["does"] or match["of"]) for match in _MEANING_OF.finditer(question)]
-    return tuple(filter(None, (*map(fold_name, QUOTED.findall(question)), *names)))
+    return tuple(filter(None, (*map(fold_name, quotes_explained(question)), *names)))
+
+
+def quotes_explained(question: str) -> list[str]:
+    """Signs and words that a question quotes and wants to have explained: 「MA」とは, What does "MA" mean."""
+    matches = _QUOTE_EXPLAINED.finditer(unicodedata.normalize("NFKC", question))
+    return [match["ja"] or match["en"] or match["of"] for match in matches]
 
 
 def _subjects(statement: Statement) -> set[str]:
@@ -285,6 +301,15 @@ def _subjects(statement: Statement) -> set[str]:
         label, value = next((cell for cell in statement.cells if not cell[1].isdecimal()), statement.cells[0])
         subjects += [label, value, _IN_BRACKETS.sub("", value)]
     return set(map(fold_name, subjects))
+
+
+@lru_cache(maxsize=64)
+def _values_named(question: str) -> Mapping[str, tuple[str, ...]]:
+    """Figures and versions that a question has, with the words right before them, folded."""
+    named: dict[str, tuple[str, ...]] = {}
+    for word, value in _WORD_AND_VALUE.findall(unicodedata.normalize("NFKC", question).casefold()):
+        named[value] = (*named.get(value, ()), word)
+    return named
 
 
 def _ends_with_word(text: str, name: str) -> bool:
@@ -389,15 +414,13 @@ class WeightedQuestion:
 
     def _names_value(self, statement: Statement) -> bool:
         """Whether the question has the value of a cell, a figure or version, right behind a word of its column."""
-        text = unicodedata.normalize("NFKC", self.text).casefold()
-        cells = ((unicodedata.normalize("NFKC", cell).casefold() for cell in pair) for pair in statement.cells)
+        named = _values_named(self.text)
+        pairs = [(header, value.casefold()) for header, value in statement.cells if value.casefold() in named]
         return any(
-            word.isalpha()
-            and len(word) > 1
-            and re.search(rf"{re.escape(word)}{_TO_VALUE}{re.escape(value)}(?![\w.])", text)
-            for header, value in cells
-            if _VALUE.fullmatch(value) and value in text
-            for word in re.findall(r"\w+", header.rpartition(" > ")[2])
+            _ends_with_word(before, word)
+            for column, value in pairs
+            for before in named[value]
+            for word in _COLUMN_WORD.findall(unicodedata.normalize("NFKC", column.rpartition(" > ")[2]).casefold())
         )
 
     def leads(self, statement: Statement) -> float:

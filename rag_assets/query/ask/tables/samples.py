@@ -32,7 +32,9 @@ _TOTAL_SAID = re.compile(
 )
 _LEAST_SAMPLE = 2  # rows
 _HOW_MANY = re.compile(r"\bhow many\b")
-_FIGURE_CELL = re.compile(r"(?:^|: |\| )\d[\d,.]*(?:\s?[a-z%]{1,12})?(?= \||$)", re.IGNORECASE)
+_FIGURE = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|none|no)\b", re.IGNORECASE
+)
 _SAMPLED_SUM = re.compile("合計|総計|総額")
 _SAMPLED_EXTREME = re.compile("一番|いちばん|最も|もっとも")
 _ANY_UNIT = rf"(?![年月日時分秒章節条項号版頁第])(?:[{HAN}{KATAKANA_AND_MARKS}つ]|か所)"
@@ -68,12 +70,14 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         return not any(_MONEY_SAID.search(sentence) for sentence in plain if _CELL not in sentence)
     if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
         return False
-    if _HOW_MANY.search(text) and not any(map(_FIGURE_CELL.search, plain[:1])):
+    if _HOW_MANY.search(text) and not _FIGURE.search(plain[0]):
         return True
     if _SAMPLED_SUM.search(text) and not _OF_TOTAL.search(text):
         parts = re.split(r" \| |\n", _CELL.join(plain))
-        of_columns = sum(any(map(_names_total, re.findall(r"([^|:]+): ", row))) for row in rows)
-        return of_columns != 1 and not any(_names_total(part.rpartition(": ")[2]) for part in parts)
+        with_total = [row for row in rows if any(map(_names_total, re.findall(r"([^|:]+): ", row)))]
+        values = [part.rpartition(": ")[2] for part in with_total[0].split(_CELL)] if len(with_total) == 1 else []
+        is_named = any(len(value) > 1 and fold_name(value) in asked for value in values)  # the row, which has its own
+        return not is_named and not any(_names_total(part.rpartition(": ")[2]) for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
 
 

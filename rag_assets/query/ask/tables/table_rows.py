@@ -93,7 +93,8 @@ _NO_MEASURE = re.compile(
     r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|累計|残高|平均|率|割合"
     r"|\b(?:no|id|rank|priority|version|ver|rev|code)\b"
 )
-_MARK = re.compile("[○〇◯×✕✖●◎]")
+_MARK = re.compile("[○〇◯×✕✖●◎△✓✔レ]")
+_CIRCLES = str.maketrans("〇◯", "○○")
 _MONEY = re.compile(r"単価|価格|金額|値段|料金|費用|\b(?:price|cost)\b")  # in the name of a column
 _OF_MONEY = re.compile(rf"{_MONEY.pattern}|額|費|代|税|売上|\bamount\b")
 _OF_AGE = re.compile("年|齢|歳|月|日|時|度")  # in the name of a column of figures that count none of what rows are of
@@ -150,7 +151,7 @@ class RowsAsked:
         """What a question asks; None of a very long one, or with a sign of a condition that nothing here can check."""
         if len(question) > QUESTION_CHARS:
             return None
-        plain = unicodedata.normalize("NFKC", question).strip().rstrip("。!?")
+        plain = unicodedata.normalize("NFKC", question).translate(_CIRCLES).strip().rstrip("。!?")
         folded_text = _BEST_FIRST.sub(r"\2が\1", _AROUND_VALUE.sub("", fold_name(plain)))
         folded_text = _EXTENSION.sub("", folded_text)
         folded_text = _HOW_MANY.sub("何個", folded_text)
@@ -205,12 +206,7 @@ class RowsAsked:
             return None
         for column, key in zip(table.columns, table.keys, strict=True):
             text = text.replace(fold_name(column), key)
-            text = (
-                re.sub(rf"\b(?:have|has|with|whose|where)(?: an?| the)? (?={re.escape(key)}\b)", "", text)
-                if key
-                else text
-            )
-        text = _with_measured_key(text, table)
+        text = _with_measured_key(_without_having(text, table), table)
         empty, text = _empty_asked(text, table)
         rest = _EXTREME_ASKED.sub("\n", text)
         rest = self._without([key for key in table.keys if len(key) >= _LEAST_NAME], rest)
@@ -223,11 +219,7 @@ class RowsAsked:
     def among(self, table: TableOfPage, empty: _Named) -> Selection | None:
         """The same, of a question without its words for empty cells."""
         values, is_sure = self._named_values(table)
-        counting = replace(self, text=self._with_rows_for_noun(table, values))
-        return counting.having(table, {**values, **empty}, is_sure=is_sure)
-
-    def having(self, table: TableOfPage, named_values: _Named, *, is_sure: bool) -> Selection | None:
-        """The rows with values of columns, where the question asks for those and nothing else."""
+        named_values = {**values, **empty}
         if not self._is_accounted_for(table, named_values, table.beginning):
             return None
         chosen_rows = [
@@ -320,28 +312,6 @@ class RowsAsked:
         )
         return {place: tuple(sorted(values)) for place, values in named_values.items()}, is_sure
 
-    def _with_rows_for_noun(self, table: TableOfPage, named_values: _Named) -> str:
-        """The question with rows for what it calls those that it counts, right behind the value that they must have in
-        a column (「区分が2の施設は何件」), or behind "how many", where no column is called so.
-        """
-        match = COUNT_ASKED.search(self.text)
-        if match is None or not named_values:
-            return self.text
-        before, behind = self.text[: match.start()], self.text[match.end() :]
-        for place, choices in named_values.items():
-            key = re.escape(table.keys[place])
-            words = "|".join(re.escape(_word(value)) for value in choices)
-            noun = re.search(
-                rf"{key}[がはの]?(?:{words})(?:の|である|になっている|と(?:なって)?いう?る?)([^\s{HIRAGANA}]{{2,8}})[はが]?$",
-                before,
-            )
-            if noun and not any(noun[1] in other_key for other_key in table.keys):
-                return f"{before[: noun.start(1)]}行{before[noun.end(1) :]}{self.text[match.start() :]}"
-            noun = re.match(r"\s*([a-z]+) ", behind)
-            if noun and re.search(rf"\b{key} (?:{words})\b", behind) and noun[1] not in table.keys:
-                return f"{self.text[: match.end()]} rows {behind[noun.end() :]}"
-        return self.text
-
     def _is_said_of_another(self, word: str, place: int, keys: Sequence[str]) -> bool:
         """Whether a value stands beside the name of a column other than its own, as in `佐藤が承認者`."""
         word = re.escape(word)
@@ -360,7 +330,7 @@ class RowsAsked:
             for names in (set(table.keys), repeating_keys)
         )
         there = r"[がのはも]?(?:あ[るり]|い[るま])"
-        pattern = rf"(?:{names})(?:[とかやも・/]|{there})|(?:{repeating_names})の(?:{names})"
+        pattern = rf"(?:{names})(?:[とかやも・/、,]|\s(?:and|or|with)\b|{there})|(?:{repeating_names})の(?:{names})"
         return re.search(pattern, self.text) is not None
 
     def _without(self, phrases: Iterable[str], text: str) -> str:
@@ -556,6 +526,8 @@ class RowsAsked:
         noun = last[0] if last else behind.split(" ")[0].removesuffix("s")
         things = {key for key in table.keys if key and before.endswith(key)}
         name_place = table.name_place
+        if not last and any(key in {noun, f"{noun}s"} for key in table.keys if key != table.keys[name_place or 0]):
+            return False  # "how many hours", of rows that have them
         alike = {key for key in table.keys if noun and key.startswith(noun)}
         alike |= {key for key in table.keys if noun and key.endswith(noun) and key == table.keys[name_place or 0]}
         telling = [place for place in range(len(table.keys)) if len({row[place] for row in table.rows}) > 1]
@@ -572,9 +544,19 @@ class RowsAsked:
         return is_thing and all(map(differ, things)) and (not alike or any(map(differ, alike)))
 
 
+def _without_having(text: str, table: TableOfPage) -> str:
+    """A question without "have" and the like before a column whose value stands behind it ("that have status open")."""
+    for place, key in enumerate(table.keys):
+        having = re.compile(rf"\b(?:have|has|with|whose|where)(?: an?| the)? (?={re.escape(key)} ([\w.-]+))")
+        if key.isascii() and (match := having.search(text)) is not None:
+            is_value = any(fold_name(row[place]) == match[1] for row in table.rows)
+            text = f"{text[: match.start()]}{text[match.end() :]}" if is_value else text
+    return text
+
+
 def _word(value: str) -> str:
     """A value, folded; a mark as it is."""
-    return fold_name(value) or (value if _MARK.fullmatch(value) else "")
+    return fold_name(value) or (value.translate(_CIRCLES) if _MARK.fullmatch(value) else "")
 
 
 def _has_amounts(table: TableOfPage) -> bool:
