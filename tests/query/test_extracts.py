@@ -2716,3 +2716,11 @@ def test_a_quoted_word_is_explained_only_where_that_is_asked(question: str, said
 def test_rows_that_share_a_value_are_not_named_together(question: str) -> None:
     rows = "項目 | 方向 | limit\n顧客番号 | 入力 | upload 10\n顧客名 | 出力 | retry 200\n住所 | 出力 | wait 20"
     assert len(quoted(question, rows)) < 3
+
+
+def test_beside_a_row_that_is_named_no_other_one_of_its_table_is_said() -> None:
+    rows = "データ | 保持期間\nエラーログ | 180日間\nシステムログ | 90日間\n監査ログ | 365日間"
+    assert [each.text for each in quoted("エラーログの保持期間は何日間ですか", rows)] == [
+        "データ: エラーログ | 保持期間: 180日間"
+    ]
+    assert len(quoted("エラーログと監査ログの保持期間の一覧", rows)) > 1

@@ -111,15 +111,15 @@ def _quoted(
     found.trace.add("quote", began, len(sentences))
     if (fields := fields_answer(found, asked, sources, sentences)) is not None:
         return fields
+    neighbour = NeighbourAsked.of(found.question)
     if answers:
         first = sentences[0].citations[0].number
         source = next(source for source in sources if source.number == first)
-        if (of_page := page_answer(found, asked, row, source, of_table=of_table)) is not None:
+        if neighbour is None and (of_page := page_answer(found, asked, row, source, of_table=of_table)) is not None:
             return of_page
         answers = not is_denied(found, asked, row, source)
     sentences, sources = numbered_as_cited(sentences, sources)
     said = [sentence.text for sentence in sentences]
-    neighbour = NeighbourAsked.of(found.question)
     is_near = (
         not answers
         or are_sample(found.question, said)

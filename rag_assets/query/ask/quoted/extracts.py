@@ -344,11 +344,21 @@ def _best_candidates(
         is_tied = score >= TIED * ranking[0][0]
         is_read = candidate.log_odds >= least_log_odds or _PROVISO.search(candidate.statement.text) is not None
         is_read = is_read or is_tied or is_sibling
+        is_read = is_read and not (best and _is_unnamed_row(question, candidate, best[0]))
         if not best or (new and is_read and length <= (left if is_sibling else room + _TIED_CHARS * is_tied)):
             best.append(candidate)
             room -= length
             left -= length
     return best
+
+
+def _is_unnamed_row(question: WeightedQuestion, candidate: Candidate, first: Candidate) -> bool:
+    """Whether the first candidate is a row that the question names, and another one of its table is not named."""
+    own, named = candidate.statement, first.statement
+    headers = [[header for header, _ in statement.cells] for statement in (own, named)]
+    are_rows = own.kind is named.kind is StatementKind.ROW and headers[0] == headers[1]
+    is_one_asked = are_rows and first.source.page_id == candidate.source.page_id and not question.wanted.several
+    return is_one_asked and question.keyed(own) < question.keyed(named)
 
 
 def _least_log_odds(question: WeightedQuestion, first: Candidate) -> float:
