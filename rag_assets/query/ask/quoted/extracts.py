@@ -66,7 +66,7 @@ _PROVISO = re.compile(r"ただし|但し|を除[くい]|以外|\b(?:except|unles
 _LESS_READ = 2.0  # below those of the best, from which it is, where that is less
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 _EDITION_ASKED = re.compile(  # or when a change was made
-    r"(?:どの|何の?|いつの)(?:版|バージョン|リリース)|(?:た|された|の)(?:版|バージョン|リリース)(?:は|と|を|って)"
+    r"(?:どの|何の?|いつの)(?:版|バージョン|リリース)|た(?:版|バージョン|リリース)(?:は|と|を|って)"
     r"|いつ[^。]{0,30}(?:変更|変わ|追加|足|修正|直|対応|導入|廃止|削除|改[定訂])[^。]{0,6}(?:した|された|った|ました)"
     r"|\b(?:in|since|from|with|as of) (?:which|what) (?:release|version)\b|\b(?:which|what) (?:release|version) \w+ed\b"
     r"|\bwhen (?:was|were|did)\b[^.?]{0,120}\b(?:add|chang|fix|introduc|correct|remov|updat|deprecat|support)",

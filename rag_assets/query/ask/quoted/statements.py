@@ -732,12 +732,12 @@ def _heads(header: Sequence[str], row: Sequence[str], *, lacks_remarks: bool, la
     one, that of remarks, where no row has any.
     """
     missing_count = len(header) - len(row)
-    is_numbered = row[0].isdecimal() or (lacks_last and bool(row[0]) and not is_total(row[0]))
-    is_numbered = is_numbered and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
+    may_lack = row[0].isdecimal() or (lacks_last and bool(row[0]) and not is_total(row[0]))
+    may_lack = may_lack and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2)
     without = (
         lacks_remarks and missing_count == 1 and _REMARK.fullmatch(header[-1]) is not None and not is_total(row[0])
     )
-    is_row = missing_count == 0 or (missing_count > 0 and (is_numbered or without))
+    is_row = missing_count == 0 or (missing_count > 0 and (may_lack or without))
     repeats = any(name.strip() == value.strip() != "" for name, value in zip(header, row, strict=False))
     return is_row and not repeats and not _is_of_form(header, row)
 
