@@ -50,9 +50,9 @@ QUERY_TERMS = 512
 _QUERY_CHARS = 8 * QUERY_TERMS
 _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
 _IDEOGRAPHS = f"{HAN}〆"
-_COUNTED = re.compile(
-    r"(?<![A-Za-z\d_.-])([A-Za-z]{2,})(?=\d{1,3}[個台本件つ枚人名回社](?![一-龠々ァ-ヶー]))"
-)  # no code, as IP1 of IP1個
+_COUNTED = re.compile(  # no code, as IP1 of IP1個
+    rf"(?<![A-Za-z\d_.-])([A-Za-z]{{2,16}})(?=\d{{1,3}}[個台本件つ枚人名回社](?![{HAN}{KATAKANA}]))"
+)
 _RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>[^\W{_IDEOGRAPHS}{KANA}]+)")
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 _WIDE = re.compile(f"[{_IDEOGRAPHS}{KANA}]")

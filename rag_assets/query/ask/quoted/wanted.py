@@ -100,7 +100,7 @@ QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[�
 _LEAST_LABEL = 2  # characters
 _COLUMN_WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_AND_VALUE = re.compile(  # `ODE 2.1.0`, 「レベルが3」
-    r"([^\W\d_]{2,}?)\s?(?:version|ver\.?|v|[がはの=:])?\s?(?<![a-z\d.])(v?\d+(?:\.\d+)*[a-z]?)(?![a-z\d.])"
+    r"([^\W\d_]{2,20}?)\s?(?:version|ver\.?|v|[がはの=:])?\s?(?<![a-z\d.])(v?\d+(?:\.\d+)*[a-z]?)(?![a-z\d.])"
 )
 _LEAST_NAMED = 4  # characters before a note; `あり(同期)` is not called `あり`
 NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
