@@ -89,6 +89,7 @@ _MEASURED = re.compile(  # a figure with its unit
 _CONFLICTING = 0.5  # of the best score, from which another document's other figures are said, too
 _CONFLICTING_LOG_ODDS = 1.0  # below those of the best, as far as these are sure
 _CONFLICTING_ALIKE = 0.3  # Jaccard coefficient of the terms of such statements
+_CELL = " | "
 
 
 class Extracts(NamedTuple):
@@ -178,14 +179,14 @@ def extracts(
     sentences = [
         sentence_of(candidate, question, names_document=names_documents) for candidate, question in choices.values()
     ]
-    is_row = len(asks) < 2 and not stored_answers and bool(picks) and picks[0].statement.kind is StatementKind.ROW
-    row = tuple(value for _, value in picks[0].statement.cells) if is_row else ()
     least = SURE_BESIDE if len(documents) > 1 and len(asks) > 1 else SURE
     is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= least
-    of_table = (
-        len(asks) < 2 and not stored_answers and bool(picks) and any(" | " in line for line in picks[0].statement.lines)
-    )
-    return Extracts((*stored_answers, *sentences), is_sure, row, of_table)
+    if len(asks) > 1 or stored_answers or not picks:
+        return Extracts((*stored_answers, *sentences), is_sure)
+    first_statement = picks[0].statement
+    row = first_statement.cells if first_statement.kind is StatementKind.ROW else ()
+    of_table = any(_CELL in line for line in first_statement.lines)
+    return Extracts(tuple(sentences), is_sure, tuple(value for _, value in row), of_table)
 
 
 def quote_for(text: str, source: Source) -> str:
@@ -269,7 +270,8 @@ def _with_rows_named_beside(
         if own not in named or len({column[at] for at in named}) < len({rows[at].statement.text for at in named}):
             continue  # of no row alone
         added = [rows[at] for at in named if at != own and re.search(_joined(column[own], column[at]), text)]
-        return [first, *added, *(candidate for candidate in others if candidate not in added)]
+        if added:
+            return [first, *added, *(candidate for candidate in others if candidate not in added)]
     return [*best]
 
 

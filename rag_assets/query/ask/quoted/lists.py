@@ -194,15 +194,12 @@ def _ends_before_section(candidate: Candidate) -> bool:
     if len(lines) <= _LEAST_WHOLE or not announces(lines[0]) or lines[-1] not in of_passage:
         return False
     last = len(of_passage) - 1 - of_passage[::-1].index(lines[-1])
-    numbers = [_SECTION.match(line) for line in of_passage[: last + 2]]
-    below = numbers[last + 1] if last + 1 < len(of_passage) else None
-    above = next((number for number in reversed(numbers[: max(0, last + 1 - len(lines) + 1)]) if number), None)
-    return (
-        below is not None
-        and above is not None
-        and below["outer"] == above["outer"]
-        and int(below["last"]) == int(above["last"]) + 1
-    )
+    first = max(0, last + 1 - len(lines))
+    above = next(filter(None, map(_SECTION.match, reversed(of_passage[: first + 1]))), None)
+    below = next(map(_SECTION.match, of_passage[last + 1 : last + 2]), None)
+    if above is None or below is None:
+        return False
+    return below["outer"] == above["outer"] and int(below["last"]) == int(above["last"]) + 1
 
 
 def _count_of_items(lines: Sequence[str]) -> int:

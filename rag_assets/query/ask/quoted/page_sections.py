@@ -41,7 +41,7 @@ OF_TABLE = re.compile(r"テーブル|シート|画面|マスタ|tbl|(?<![a-z])ms
 _LETTER = re.compile(r"[^\W\d_]")
 _ANNOUNCING_CHARS = 200  # of what stands above a list
 EDITION = re.compile(  # of a history
-    rf"(?:\b[vV]|[Vv]er(?:sion|\.)? ?|\[)\d+(?:\.\d+)*|第\d+(?:\.\d+)?版|{FULL_DATE.pattern}"
+    rf"(?:\b[vV]|[Vv]er(?:sion|\.)? ?)\d+(?:\.\d+)*|\[\d+(?:\.\d+)+|第\d+(?:\.\d+)?版|{FULL_DATE.pattern}"
 )
 _EDITION_LINE = re.compile(  # which begins with it, behind a mark or the name of what has it
     rf"[\W_]{{0,3}}(?:[A-Za-z]{{2,20}} )?(?:{EDITION.pattern})[^。:：]*$"
