@@ -6,7 +6,8 @@ import pytest
 
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.quoted.extracts import extracts
-from rag_assets.query.ask.quoted.statements import StatementKind, counts_on, statements
+from rag_assets.query.ask.quoted.item_marks import counts_on
+from rag_assets.query.ask.quoted.statements import StatementKind, statements
 from rag_assets.query.results import Citation, Hit
 from rag_assets.query.search.composite import Ask
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 
+from rag_assets.query.ask.quoted.item_marks import ITEM
 from rag_assets.query.ask.quoted.page_sections import (
     SHEET_NUMBER,
     PageBlock,
@@ -21,7 +22,7 @@ from rag_assets.query.ask.quoted.page_sections import (
     section_names,
     without_table_words,
 )
-from rag_assets.query.ask.quoted.statements import ITEM, Statement
+from rag_assets.query.ask.quoted.statements import Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import squeezed
 from rag_assets.text.scripts import KATAKANA

@@ -32,10 +32,11 @@ from rag_assets.query.ask.quoted.asked_sections import AskedSections
 from rag_assets.query.ask.quoted.candidates import WHICH_OF_ALL, Candidate, candidates_of, own_names, without_copies
 from rag_assets.query.ask.quoted.lists import answering_part, is_of_list, stands_out, with_whole_list
 from rag_assets.query.ask.quoted.page_sections import EDITION, PageBlocks, edition_above
+from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
 from rag_assets.query.ask.quoted.ranking import ALIKE, SAME_QUESTION, TIED, dice, ranked, weighted_question
 from rag_assets.query.ask.quoted.said import MOST_ANSWER_CHARS, sentence_of, text_of
 from rag_assets.query.ask.quoted.spoken_of import SpokenOf, columns_of, holds_own_words
-from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS, StatementKind
+from rag_assets.query.ask.quoted.statements import StatementKind
 from rag_assets.query.ask.quoted.sureness import READ_SURELY, SURE, SURE_BESIDE, holding_identifiers_first, sureness_of
 from rag_assets.query.ask.quoted.wanted import NUMBERED, WeightedQuestion, number_counted, quotes_explained, terms_of
 from rag_assets.query.ask.quotes import stands_in

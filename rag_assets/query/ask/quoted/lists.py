@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from rag_assets.contracts.ports import AnswerScorer
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.quoted.candidates import Candidate
+from rag_assets.query.ask.quoted.item_marks import ITEM
 from rag_assets.query.ask.quoted.page_sections import (
     PageBlocks,
     cells_of,
@@ -19,17 +20,10 @@ from rag_assets.query.ask.quoted.page_sections import (
     section_names,
     standing_together,
 )
+from rag_assets.query.ask.quoted.passage_lines import split_cells, together, without_empty_rows
 from rag_assets.query.ask.quoted.ranking import NEGATION, placed_statement
 from rag_assets.query.ask.quoted.said import MOST_ANSWER_CHARS, WHOLE_CHARS
-from rag_assets.query.ask.quoted.statements import (
-    ITEM,
-    RESTRICTS,
-    Statement,
-    StatementKind,
-    split_cells,
-    together,
-    without_empty_rows,
-)
+from rag_assets.query.ask.quoted.statements import RESTRICTS, Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import WeightedQuestion, is_named, number_counted, terms_of
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import announces, one_line, squeezed

@@ -15,7 +15,8 @@ from functools import cache, cached_property
 from itertools import pairwise, zip_longest
 from typing import Any, TypeAlias
 
-from rag_assets.query.ask.quoted.statements import ITEM, counts_on, is_first_item, split_cells, together
+from rag_assets.query.ask.quoted.item_marks import ITEM, counts_on, is_first_item
+from rag_assets.query.ask.quoted.passage_lines import split_cells, together
 from rag_assets.query.ask.quoted.wanted import codes_named, is_code, is_named
 from rag_assets.text.folding import FULL_DATE, fold_name
 from rag_assets.text.plain import announces, is_total, one_line, squeezed

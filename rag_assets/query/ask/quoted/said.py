@@ -14,7 +14,8 @@ from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
 from rag_assets.query.ask.quoted.candidates import Candidate
-from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS, Statement, StatementKind
+from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
+from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import NOTHING, TERM_WEIGHTS, WeightedQuestion, term_kind, terms_of
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.text.folding import FULL_DATE

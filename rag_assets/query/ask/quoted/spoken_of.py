@@ -9,7 +9,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from rag_assets.query.ask.answers import AnswerParts
-from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS, Statement, StatementKind
+from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
+from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import NOTHING, AnswerTraits
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import content_words, fold_name, shares_held

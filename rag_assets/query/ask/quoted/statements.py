@@ -12,28 +12,37 @@ What stays out: which of them answers a question (`rag_assets.query.ask.quoted.e
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise, zip_longest
 from types import MappingProxyType
 
+from rag_assets.query.ask.quoted.item_marks import ITEM, counts_on, is_first_item
+from rag_assets.query.ask.quoted.passage_lines import (
+    CELL,
+    ENDED,
+    STATEMENT_CHARS,
+    is_heading,
+    is_row,
+    is_title,
+    lines_of,
+    places_of_steps,
+    sentences_of,
+    split_cells,
+    step_number,
+)
 from rag_assets.text.folding import content_words
 from rag_assets.text.language import cut
 from rag_assets.text.plain import announces, asks, is_total, one_line, squeezed
-from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, ITEM_LETTERS, KATAKANA_LETTERS
+from rag_assets.text.scripts import HIRAGANA, ITEM_LETTERS
 
-STATEMENT_CHARS = 300
 _LONGEST_CHARS = 1000  # of text without any end
 _LIST_CHARS = 1_500
 _LEAST_WORDS = 2  # content words of a statement
-_PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next, as "U.S." or "Table 6." does
 _LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a label with its value
-_HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _NEAR_HEADINGS = 30  # the last ones, among which is that which a numbered one is below
-_CELL = " | "
 _BETWEEN_TABLES = "\n\n"  # in a passage
 _NUMBERED = re.compile(
     r"(?:第\s?)?[\d一二三四五六七八九十]+[編章節条.．、\s]|(?:article|section|chapter|part)\b", re.IGNORECASE
@@ -46,69 +55,26 @@ RESTRICTS = re.compile(  # at the beginning of a sentence that says little witho
     r"|(?:however|otherwise|therefore|in (?:this|that|such a|these|such) cases?),",
     re.IGNORECASE,
 )
-_NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
-_CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
-_SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
-_CLOSES = re.compile("[）」』)]")
-_GOES_ON = re.compile(r"[、，]$")
-_ENDED = re.compile(r"[。！？.!?]$")
 _COUNTS = re.compile(r"(?:\d|[一二三四五六七八九])(?:つ|点|種類|通り|段階)(?:の|に|が?あ)")  # and may name all
 _POINTS_TO_ROWS = re.compile(
     r"(?:以下|下記|次|下)の?(?:表|者|通り|とおり|もの|各|(?:\d|[一二三四五六七八九])(?:つ|点|種|段階|項目))|下表"
     r"|\b(?:following|table below)\b",
     re.IGNORECASE,
 )
-_LEADER = re.compile(  # of a table of contents
-    r"(?:(?<!_)_{5,}|(?<!\.)\.{5,}|(?<!\. )(?:\. ){4,}|(?<!…)…{3,}|(?<!‥)‥{3,}|(?<!・)・{5,})\s*(?:\d|[ivx]+\b)"
-    r"|^(?!.*[。.!?]$)(?:.*?\bp\.\s?\d+\b){4}"
-)
-_ENTRY = re.compile(r"^[^|]{2,120}?(?:\s|\s\|\s[pPＰ][.．]\s?)(?P<page>\d{1,3})$")
-_ASKS_AT_PAGE = re.compile(r"(?:か。?|[?？])\s\|\s[pPＰ][.．]\s?\d+$")
-_SECTION = re.compile(
-    r"(?:第\s?)?[\d一二三四五六七八九十IVX]+(?:[.．\-－]\d+)*[.．章節編部条]?\s|(?:付録|別紙|(?:appendix|chapter|part)\b)",
-    re.IGNORECASE,
-)
-_LEAST_ENTRIES = 4
 _QUOTE_CHARS = 30  # by which a quote is found
 _SECTION_NAME = re.compile(
     r"第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|[■◆【]"
     r"|\d+(?:[-－.．]\d+)+(?![\d.．]*\s?(?:[%％倍円人名個件本枚台回点秒分日歳割]|時間|か月|[kmc]?[mgl]|km|[KMGT]B|ms)"
     rf"(?:$|[\W{HIRAGANA}]|以[内上下]|程度))"  # no figure with its unit
 )
-_CHAPTER = re.compile(r"\W*(?:第\s?\S{1,3}\s?[章節部編]|附\s?則|付録|別[紙表])")
-_SUBSECTION = re.compile(r"\d+[.．]\d|\d{1,2}-\d{1,2}\b|第\s?\S{1,3}\s?[章節]|chapter\b", re.IGNORECASE)
-_CONTENTS = re.compile(r"目\s?次|もくじ|(?:table of )?contents", re.IGNORECASE)
 _LISTED_BELOW = re.compile(r"\b(?:listed|named|shown|set out|given) below\b", re.IGNORECASE)
-_BULLETS = "・•●○◦■□◆◇▪‣►▶➢✓*-"
-ITEM = re.compile(
-    rf"^(?:[{_BULLETS}]|[(（]?\d{{1,2}}[.)）．](?!\d)|[①-⑳]|[(（][{ITEM_LETTERS}一二三四五六七八九十]{{1,2}}[)）]"
-    rf"|(?:[{KATAKANA_LETTERS}]|[一二三四五六七八九十]{{1,2}})[\s.．)）](?=\S)|[A-Za-z][.．)）](?!\w?[.．])"
-    r"|(?:\d{1,2}|[一二三四五六七八九])[つ点]目)\s*"
-)
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
-_SPEAKS = re.compile(r"(?:Q|A|Question|Answer|質問|回答|問|答)\s*[:：.．]?", re.IGNORECASE)  # who says the next line
-_LEADS_ELSEWHERE = re.compile(  # as links of a page do
-    r"[←↑◀«‹]\s?(?:目次|トップ|先頭|ホーム|一覧|前|次|戻)[^\s。]{0,8}|[←↑◀«‹]\s?(?:back|top|home|contents|previous)\b.{0,20}"
-    r"|[^。]{0,20}(?:見る|へ|こちら|詳細|more|details)\s[→›»▶]",
-    re.IGNORECASE,
-)
-_VERDICT = re.compile(
-    r"(?:はい|いいえ|不?可能?|不?要|必要|正しい|誤り|できます|できません|yes|no|true|false)[。.！!]?", re.IGNORECASE
-)
-_INLINE_ITEM = re.compile(  # a number or letter within a line, behind a blank or a sign that ends what is before
-    r"(?:(?<=[:：;；,、。.)）])|(?<=\s))(?P<mark>[(（](?:\d{1,2}|[a-z])[)）]|(?:\d{1,2}|[a-z])[.)](?=\s[^\s\d])|[①-⑳])"
-)
-_LEAST_INLINE = 3
-_LEAST_STEPS = 3
-_STEP = re.compile(r"(\d{1,2})\.(?!\d)")
 _HEADS = re.compile(
     r"#{1,6}\s|\d+(?:[-－.．]\d+)*\.|第\s?[\d一二三四五六七八九十百]+\s?[編章節条]|（[^\d（）()]{2,20}）$|【[^】]+】$"
 )
 _LEVELS = re.compile(r"(?P<number>\d+(?:\.\d+)*)(?![\d])\.?\s*\D")  # of a heading, as of `7.4. Title`
 _COLON = re.compile("[:：]")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
-_WORD = re.compile(r"\w")
-_SPREAD = re.compile(rf"(?<![{IDEOGRAPHS}])([{IDEOGRAPHS}]) ([{IDEOGRAPHS}])(?![{IDEOGRAPHS}])")  # 「目 標」
 _COLUMN = re.compile(  # a header whatever stands below it, of tables of two columns, too
     r"項目名?|名[称前]|内容|値|説明|備考|概要|意味|用途|種別|区分|パラメータ名?|\W*"
     r"|(?:default )?value|key|name|description|items?|contents?|parameter|type|field|meaning",
@@ -137,16 +103,6 @@ _DESCRIBES = re.compile(  # label of what is said of it
 _HEADS_NONE = re.compile(  # a number, a mark, and what a column of marks says
     r"[\W\d①-⑳]+|.|必[須要]|任意|不[可要]|対象外?|あり|なし|済み?|yes|no|true|false", re.IGNORECASE
 )
-_DIGITS = re.compile(r"\d+")
-_COUNT = re.compile(r"\d{1,3}")  # of a row
-_COUNTED_ROW = re.compile(r"(\d{1,3}) \| ")
-_KANJI_DIGITS = "一二三四五六七八九"
-KANJI_NUMBERS = (  # from 1 to 99
-    *_KANJI_DIGITS,
-    *(f"{tens}十{ones}" for tens in ("", *_KANJI_DIGITS[1:]) for ones in ("", *_KANJI_DIGITS)),
-)
-_KANA_ORDER = tuple("アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン")
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(r"[¥￥$€]?\s?\d")
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
@@ -211,60 +167,18 @@ def statements(
     return candidates
 
 
-def counts_on(item: str, line: str) -> bool:
-    """Whether a line is the item after another one: with the same bullet, or the next number or letter in its form."""
-    mark, next_mark = (match[0].strip() if (match := ITEM.match(text)) else "" for text in (item, line))
-    if not mark or not next_mark:
-        return False
-    if mark[0] in _BULLETS:
-        return next_mark == mark
-    (form, number), (following_form, following_number) = (
-        _form_and_number(item_mark) for item_mark in (mark, next_mark)
-    )
-    return form == following_form and following_number == number + 1
-
-
 def heading_above(text: str, quote: str) -> str:
     """The last numbered or marked heading of a passage above what is quoted of it; empty where there is none."""
     begin = squeezed(quote)[:_QUOTE_CHARS]
     heading = text_so_far = ""
     for line in map(one_line, text.splitlines()):
-        if _SECTION_NAME.match(line) and _is_heading(line) and not _is_row(line):
+        if _SECTION_NAME.match(line) and is_heading(line) and not is_row(line):
             heading = line
         text_so_far += squeezed(line)
         if begin and begin in text_so_far:
             return heading
         text_so_far = text_so_far[-_QUOTE_CHARS:]
     return ""
-
-
-def is_first_item(line: str) -> bool:
-    """Whether a line is an item with a bullet, or the first number or letter."""
-    match = ITEM.match(line)
-    mark = match[0].strip() if match else ""
-    return bool(mark) and (mark[0] in _BULLETS or _form_and_number(mark)[1] in {0, 1})
-
-
-def _form_and_number(mark: str) -> tuple[str, int]:
-    """A mark with `#` for its number, or the first of its kind for its letter, and that: digits, kanji numerals, or the
-    place of a letter.
-    """
-    plain = unicodedata.normalize("NFKC", mark)
-    if digits := _DIGITS.search(plain):
-        return plain.replace(digits[0], "#"), int(digits[0])
-    body = plain.strip("().． 、")
-    order = next((order for order in (KANJI_NUMBERS, _KANA_ORDER, _LETTERS) if body.lower() in order), ())
-    return plain.replace(body, order[0] if order else "#"), order.index(body.lower()) if order else -1
-
-
-def split_cells(line: str) -> list[str]:
-    """The cells of a line; of one that is no row the line."""
-    return [cell.strip() for cell in _CELL_END.split(line)]
-
-
-def together(line: str) -> str:
-    """A line whose labels of two characters are set without a blank between."""
-    return _SPREAD.sub(r"\1\2", line)
 
 
 @dataclass
@@ -304,30 +218,26 @@ class _StatementReader:
         self.named, self.naming = {}, []
 
     def _read(self, text: str) -> Iterator[Statement]:
-        lines = [together(one_line(line)) for line in text.splitlines()]
-        lines = [line for line in lines if _WORD.search(line) and not _LEADER.search(line)]
-        lines = [line for line in lines if not (_SPEAKS.fullmatch(line) or _LEADS_ELSEWHERE.fullmatch(line))]
-        lines = list(_join_open_lines(_without_contents(without_empty_rows(lines))))
-        lines = _with_verdicts([part for line in lines for part in _items_apart(line)])
-        steps = _steps(lines)
+        lines = lines_of(text)
+        steps = places_of_steps(lines)
         for place, (line, *next_lines) in enumerate(zip_longest(lines, lines[1:], lines[2:], fillvalue="")):
             self.following, self.is_step = (next_lines[0], next_lines[1]), place in steps
             if self.outer is not None and counts_on(self.lead, line) and not self._repeats_outer(line):
                 yield from self._closed_inner()
-            pair = _PAIR.match(line) if not _is_row(line) else None
+            pair = _PAIR.match(line) if not is_row(line) else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
-            connection = _CONNECTION.fullmatch(line) if not _is_row(line) else None
+            connection = _CONNECTION.fullmatch(line) if not is_row(line) else None
             if connection is not None and len(line) <= STATEMENT_CHARS:
                 yield Statement(
                     line, StatementKind.CONNECTION, self._context, ((connection["start"], connection["end"]),)
                 )
-            elif _is_row(line):
+            elif is_row(line):
                 yield from self._row(line)
             elif pair is not None and len(line) <= STATEMENT_CHARS:
                 self.record.append((pair["label"], pair["value"]))
                 self._gather(line)
-            elif _is_heading(line):
+            elif is_heading(line):
                 if _STATES.match(line):
                     yield Statement(line, StatementKind.SENTENCE, self._context)
                 yield from self._heading(line)
@@ -348,9 +258,9 @@ class _StatementReader:
 
     def _announced(self, sentence: str) -> bool:
         items = any(map(ITEM.match, self.following)) or (
-            (_POINTS_TO_ROWS.search(sentence) or announces(sentence)) and _is_row(self.following[0])
+            (_POINTS_TO_ROWS.search(sentence) or announces(sentence)) and is_row(self.following[0])
         )
-        are_names = all(line and _is_heading(line) and not _is_row(line) for line in self.following)
+        are_names = all(line and is_heading(line) and not is_row(line) for line in self.following)
         if _LISTED_BELOW.search(sentence) and are_names:
             return True
         return bool(_leads_on(sentence) and items) or announces(sentence, surely=True)
@@ -358,7 +268,7 @@ class _StatementReader:
     def _nests(self, line: str) -> bool:
         """Whether an item is followed by items or rows of its own; those within these are items of both lists."""
         next_line = self.following[0]
-        is_item = self.outer is None and ITEM.match(line) and (ITEM.match(next_line) or _is_row(next_line))
+        is_item = self.outer is None and ITEM.match(line) and (ITEM.match(next_line) or is_row(next_line))
         return bool(is_item) and not counts_on(line, next_line)
 
     def _repeats_outer(self, line: str) -> bool:
@@ -408,7 +318,7 @@ class _StatementReader:
         self._gather(line)
         if is_alone:
             self.above, self.is_below = (), None
-            heads = _CELL in self.following[0]
+            heads = CELL in self.following[0]
             self.group = values[0] if heads and not self.is_listed else ""
             self.is_listed = True
             if heads:
@@ -453,7 +363,7 @@ class _StatementReader:
         spanning_cells = _spanning(self.above, values) if is_headed else ()
         total = is_total(values[0])
         self.above = (*spanning_cells, *values[len(spanning_cells) :]) if is_headed and not total else ()
-        group = "" if total else _CELL.join(filter(None, (self.group, *spanning_cells)))
+        group = "" if total else CELL.join(filter(None, (self.group, *spanning_cells)))
         yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _names(self, line: str, values: Sequence[str]) -> Iterator[Statement]:
@@ -486,7 +396,7 @@ class _StatementReader:
 
     def _heading(self, line: str) -> Iterator[Statement]:
         self._end_table()
-        item, is_step = ITEM.match(line) is not None, self.is_step and not _step(self.lead)
+        item, is_step = ITEM.match(line) is not None, self.is_step and not step_number(self.lead)
         states = _STATES.match(line) is not None
         is_of_questions = asks(self.following[0]) or (bool(self.gathered) and asks(self.gathered[-1]))
         heads = asks(line) and not item and not is_of_questions
@@ -517,13 +427,11 @@ class _StatementReader:
     def _prose(self, line: str) -> Iterator[Statement]:
         self._end_table()
         self.item = ""
-        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _leads_on(self.lead):
+        if self.lead and not self.gathered and ENDED.search(self.lead) and not _leads_on(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
-        elif (
-            len(self.gathered) == 1 and _NUMBERED.match(self.lead) and all(map(_is_title, (self.lead, *self.gathered)))
-        ):
+        elif len(self.gathered) == 1 and _NUMBERED.match(self.lead) and all(map(is_title, (self.lead, *self.gathered))):
             self.lead, self.gathered = self.gathered[0], []  # two headings, the inner of which heads the text
-        parts = _parts(line)
+        parts = sentences_of(line)
         at = next((place for place in range(len(parts))[-3:] if self._announced(parts[place])), len(parts))
         is_lead = at < len(parts)
         heads_items = announces(self.lead) or not (is_lead or ITEM.match(self.lead))
@@ -561,15 +469,6 @@ class _StatementReader:
             before = part
 
 
-def without_empty_rows(lines: Sequence[str]) -> Sequence[str]:
-    """Lines without the numbers at their end that count on from the row above, as those of a form's empty rows do."""
-    end = next((place for place in range(len(lines), 0, -1) if not _COUNT.fullmatch(lines[place - 1])), 0)
-    row = _COUNTED_ROW.match(lines[end - 1]) if end else None
-    counts = [int(line) for line in lines[end:]]
-    is_counted = row is not None and counts == [int(row[1]) + at for at in range(1, len(counts) + 1)]
-    return lines[:end] if is_counted else lines
-
-
 def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
     """Cells of the row above that stand over the empty ones with which a row begins, as those of a group do; a number,
     a mark or a total heads none.
@@ -580,141 +479,9 @@ def _spanning(above: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
     return () if heads_none else over
 
 
-def _without_contents(lines: Sequence[str]) -> list[str]:
-    """Lines without those of a table of contents: several in a row that end with numbers of pages, which do not fall,
-    most of them with the number of a section before, of several levels where no heading stands above; below it, also
-    chapters alone.
-    """
-    kept_lines: list[str] = []
-    run: list[str] = []
-    last = 0
-    for line in [*lines, ""]:
-        entry = _ENTRY.match(line)
-        page = int(entry["page"]) if entry else last
-        is_headed = bool(kept_lines) and _CONTENTS.fullmatch(kept_lines[-1]) is not None
-        is_entry = entry is not None or (is_headed and _CHAPTER.match(line) is not None)
-        if not is_entry or page < last:
-            sections = [entry for entry in run if _SECTION.match(entry)]
-            are_contents = is_headed or any(map(_SUBSECTION.match, sections))
-            questions = all(_ASKS_AT_PAGE.search(entry) for entry in run)  # of questions and answers
-            if len(run) < _LEAST_ENTRIES or not (questions or (are_contents and len(sections) * 2 > len(run))):
-                kept_lines += run
-            elif is_headed:
-                kept_lines.pop()
-            run, last = [], 0
-        if is_entry:
-            run.append(line)
-            last = page
-        else:
-            kept_lines.append(line)
-    return kept_lines[:-1]
-
-
-def _join_open_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Lines, each that ends with a comma together with the next one, where that is no item or row."""
-    open_line = ""
-    for line in lines:
-        if open_line and (_is_row(line) or ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
-            yield open_line
-            open_line = ""
-        open_line += line
-        if _is_row(line) or not _GOES_ON.search(line):
-            yield open_line
-            open_line = ""
-    if open_line:
-        yield open_line
-
-
-def _with_verdicts(lines: Sequence[str]) -> list[str]:
-    """Lines, with the short answer to a question (`いいえ`) before the one below that gives the reason."""
-    told_lines: list[str] = []
-    verdict = False
-    for line in lines:
-        if verdict and _ENDED.search(line) and not (_is_row(line) or ITEM.match(line) or asks(line)):
-            told_lines[-1] = f"{told_lines[-1]} {line}"
-            verdict = False
-        else:
-            verdict = bool(told_lines) and asks(told_lines[-1]) and _VERDICT.fullmatch(line) is not None
-            told_lines.append(line)
-    return told_lines
-
-
-def _items_apart(line: str) -> list[str]:
-    """A line, the items that it announces and numbers apart: three or more, the first one behind other words."""
-    if _is_row(line):
-        return [line]
-    marks = [match for match in _INLINE_ITEM.finditer(line) if match.start() > 0]
-    first = next((place for place, match in enumerate(marks) if _form_and_number(match["mark"])[1] in {0, 1}), None)
-    if first is None:
-        return [line]
-    run = [marks[first]]
-    for match in marks[first + 1 :]:
-        form, number = _form_and_number(run[-1]["mark"])
-        if _form_and_number(match["mark"]) == (form, number + 1):
-            run.append(match)
-    starts = [match.start() for match in run]
-    parts = [line[begin:end].strip() for begin, end in zip([0, *starts], [*starts, len(line)], strict=True)]
-    is_list = len(run) >= _LEAST_INLINE and announces(parts[0])
-    return parts if is_list and all(len(content_words(part)) > 1 for part in parts[1:]) else [line]
-
-
-def _steps(lines: Sequence[str]) -> frozenset[int]:
-    """Places of short lines whose numbers count on, as steps do: three or more, of which the last heads no text."""
-    steps: set[int] = set()
-    run: list[int] = []
-    for place, line in enumerate([*lines, ""]):
-        number = _step(line)
-        if run and number == _step(lines[run[-1]]) + 1:
-            run.append(place)
-            continue
-        if line and not number and not _is_heading(line) and not _is_row(line):
-            del run[-1:]
-        steps.update(run if len(run) >= _LEAST_STEPS else ())
-        run = [place] if number else []
-    return frozenset(steps)
-
-
-def _step(line: str) -> int:
-    """The number of a short line that may be a step, as of `2. Press the button`; 0 of others."""
-    step = _STEP.match(line)
-    return int(step[1]) if step and _is_heading(line) else 0
-
-
 def _leads_on(sentence: str) -> bool:
     """Whether a sentence points to what follows it, or counts what may."""
     return announces(sentence) or _COUNTS.search(sentence) is not None
-
-
-def _is_row(line: str) -> bool:
-    return _CELL in line or line.endswith(_CELL.rstrip())
-
-
-def _is_heading(line: str) -> bool:
-    return (
-        len(line) <= _HEADING_CHARS
-        and not _GOES_ON.search(line)
-        and (len(content_words(line)) < _PART_WORDS or not _ENDED.search(line))
-    )
-
-
-def _is_title(line: str) -> bool:
-    """Whether a short line may name a section: it is no item, and has no colon, row or sentence."""
-    return len(line) <= _HEADING_CHARS and not (
-        ITEM.match(line) or _NO_TITLE.search(line) or _is_row(line) or announces(line)
-    )
-
-
-def _parts(line: str) -> list[str]:
-    """The sentences of a line; very short ones together with the next."""
-    parts: list[str] = []
-    for part in filter(None, map(str.strip, _SENTENCE_END.split(line))):
-        if parts and _CLOSES.match(part):
-            parts[-1] += part  # the sentence ends within brackets
-        elif parts and len(content_words(parts[-1])) < _PART_WORDS:
-            parts[-1] = f"{parts[-1]} {part}"
-        else:
-            parts.append(part)
-    return parts
 
 
 def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence, Set
 
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.quoted.candidates import Candidate
+from rag_assets.query.ask.quoted.item_marks import KANJI_NUMBERS
 from rag_assets.query.ask.quoted.page_sections import OF_TABLE
-from rag_assets.query.ask.quoted.statements import KANJI_NUMBERS, StatementKind, together
+from rag_assets.query.ask.quoted.passage_lines import together
+from rag_assets.query.ask.quoted.statements import StatementKind
 from rag_assets.query.ask.quoted.wanted import QUOTED, WeightedQuestion, term_kind, terms_held, terms_of, without_count
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.folding import TermKind, content_words, fold_name, is_wide, shares_held, years_otherwise

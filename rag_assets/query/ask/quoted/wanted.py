@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag_assets.query.ask.quoted.statements import ITEM, KANJI_NUMBERS, NAME_LABEL, Statement, StatementKind
+from rag_assets.query.ask.quoted.item_marks import ITEM, KANJI_NUMBERS
+from rag_assets.query.ask.quoted.statements import NAME_LABEL, Statement, StatementKind
 from rag_assets.query.several_asked import ALL, COUNTER, NUMBER, asks_for_several
 from rag_assets.text.folding import FULL_DATE, TermKind, fold_name, kind_of, query_terms, years_otherwise
 from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS, KATAKANA_LETTERS

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
-from rag_assets.query.ask.quoted.statements import STATEMENT_CHARS
+from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
 from rag_assets.query.ask.tables.page_tables import Selection
 from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
