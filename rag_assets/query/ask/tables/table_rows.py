@@ -16,12 +16,21 @@ rows that share something with one that answers (`rag_assets.query.ask.tables.ro
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import pairwise
 
-from rag_assets.query.ask.quoted.wanted import NOTHING, is_named
+from rag_assets.query.ask.quoted.wanted import is_named
+from rag_assets.query.ask.tables.column_figures import (
+    MONEY,
+    NO_MEASURE,
+    best_rows,
+    figure_text,
+    has_amounts,
+    has_figures,
+    has_units,
+    sum_of,
+)
 from rag_assets.query.ask.tables.page_tables import (
     DAY,
     IDENTIFIER,
@@ -89,18 +98,9 @@ _EMPTY_ASKED = (
     r"[がはの]?(?:まだ|未だ)?(?:(?:空欄|空白|空|未記入|未入力)(?=[のでには]|です|$)|(?:(?:記入|入力|記載|設定)(?:されて|して)|入って|書かれて)いない"
     r"|ない|無い|なし(?=の))"
 )
-_NO_MEASURE = re.compile(
-    r"優先|順位|ランク|重要度|レベル|版|バージョン|リビジョン|改訂|番号|コード|累計|残高|平均|率|割合"
-    r"|\b(?:no|id|rank|priority|version|ver|rev|code)\b"
-)
 _MARK = re.compile("[○〇◯×✕✖●◎△✓✔レ]")
 _CIRCLES = str.maketrans("〇◯", "○○")
-_MONEY = re.compile(r"単価|価格|金額|値段|料金|費用|\b(?:price|cost)\b")  # in the name of a column
-_OF_MONEY = re.compile(rf"{_MONEY.pattern}|額|費|代|税|売上|\bamount\b")
-_OF_AGE = re.compile("年|齢|歳|月|日|時|度")  # in the name of a column of figures that count none of what rows are of
 _BY_MONEY = frozenset({"高", "安", "cheapest"})  # said of things without the name of a column
-_UNIT = re.compile(r"単位|\bunit\b")  # in the name of a column that says what others are measured in
-_CURRENCY = re.compile(r"通貨|\bcurrency\b")
 _OF_CHANGES = re.compile(r"^版|改[版訂]|変更(?:内容|日|点|履歴)|^(?:version|revision)\b")  # in the name of a column
 _BEFORE_NAME = re.compile(
     r"(?:[第(（]?[\da-z]{0,3}\d[\d.]*[章節)）.]?|[■◆●○・※])[\s.:_]*"
@@ -450,7 +450,7 @@ class RowsAsked:
             place
             for place, key in enumerate(table.keys)
             if key
-            and not _NO_MEASURE.search(key)
+            and not NO_MEASURE.search(key)
             and (
                 re.search(
                     rf"(?<!\w){re.escape(key)}[がのは]?$|(?<=[{HIRAGANA}、「」]){re.escape(key)}[がのは]?$", before
@@ -458,7 +458,7 @@ class RowsAsked:
                 or (match["en"] and behind.startswith(key))
             )
         ]
-        by_money = [place for place, key in enumerate(table.keys) if _MONEY.search(key) and sign in _BY_MONEY]
+        by_money = [place for place, key in enumerate(table.keys) if MONEY.search(key) and sign in _BY_MONEY]
         measured_places = places or (by_money if self._is_placed(table) else [])
         thing_places = [place for place, key in enumerate(table.keys) if key and behind.startswith(key)]
         repeats = any(
@@ -467,10 +467,10 @@ class RowsAsked:
         is_unclear = len(places) > 1 or sum(is_named(before, key) for key in {*table.keys} if key) > bool(places)
         if not measured_places or is_unclear or repeats or _SUM_ASKED.search(self.text):
             return None
-        if any(_has_units(table, [row for row in rows if row[place]], place) for place in measured_places):
+        if any(has_units(table, [row for row in rows if row[place]], place) for place in measured_places):
             return None
         best, *other_bests = (
-            _best(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured_places
+            best_rows(rows, place, min if sign in _LEAST else max, sign in _OF_TIME) for place in measured_places
         )
         return (
             _selection(table, best, measured_places[0])
@@ -483,7 +483,7 @@ class RowsAsked:
         say the same where equal neighbours may be one merged cell, or the question does not say where the table is.
         """
         place = self._sum_place(table)
-        if place is None or (figure := _sum([row[place] for row in rows])) is None or _has_units(table, rows, place):
+        if place is None or (figure := sum_of([row[place] for row in rows])) is None or has_units(table, rows, place):
             return None
         beside = zip(table.rows, table.rows[1:], strict=False)
         is_merged = any(one[place] == two[place] and one in rows and two in rows for one, two in beside)
@@ -492,14 +492,14 @@ class RowsAsked:
             return None
         is_sure = totals or not (is_merged or (not terms and not self._is_whole(table)))
         selection = _selection(
-            table, rows, place, f"{_figure_text(figure)} ({', '.join([table.columns[place], *terms])})"
+            table, rows, place, f"{figure_text(figure)} ({', '.join([table.columns[place], *terms])})"
         )
         return replace(selection, proof="" if is_sure else str(figure[0]))
 
     def _sum_place(self, table: TableOfPage) -> int | None:
         """The only column that stands right before or behind the word for a sum, or has it in its name."""
         form = _SUM_ASKED.pattern
-        measures = {place: key for place, key in enumerate(table.keys) if key and not _NO_MEASURE.search(key)}
+        measures = {place: key for place, key in enumerate(table.keys) if key and not NO_MEASURE.search(key)}
         own = [place for place, key in measures.items() if re.search(rf"(?:{form})\w", key) and key in self.text]
         summed_places = own or [
             place
@@ -508,7 +508,7 @@ class RowsAsked:
         ]
         other_keys = [key for place, key in enumerate(table.keys) if key and place not in summed_places]
         named_keys = [key for key in other_keys if is_named(self.text, key)]
-        is_unclear = any(_COUNTED_BY.search(key) or _NO_MEASURE.search(key) for key in named_keys)
+        is_unclear = any(_COUNTED_BY.search(key) or NO_MEASURE.search(key) for key in named_keys)
         goes_on = re.search(rf"(?:{form})(?:は|が)?[とやも]", self.text)
         return summed_places[0] if len(summed_places) == 1 and not is_unclear and not goes_on else None
 
@@ -517,7 +517,7 @@ class RowsAsked:
     ) -> bool:
         """Whether rows are counted: neither what a column of figures counts, nor what stands in several rows."""
         if (match["unit"] not in {None, "件", "行"} or "いくつ" in match[0] or "総数" in match[0]) and (
-            any(map(_COUNTED_BY.search, table.keys)) or _has_amounts(table)
+            any(map(_COUNTED_BY.search, table.keys)) or has_amounts(table)
         ):
             return False
         of = "の" if match[0].startswith(("件数", "総数")) else ""
@@ -559,15 +559,6 @@ def _word(value: str) -> str:
     return fold_name(value) or (value.translate(_CIRCLES) if _MARK.fullmatch(value) else "")
 
 
-def _has_amounts(table: TableOfPage) -> bool:
-    """Whether a column of figures may say how many there are of the thing of a row."""
-    return any(
-        _sum([row[place] for row in table.rows if row[place]])
-        for place, key in enumerate(table.keys)
-        if not any(pattern.search(key) for pattern in (RUNNING_NUMBER, IDENTIFIER, _OF_MONEY, _OF_AGE, _NO_MEASURE))
-    )
-
-
 def _are_people(names: Sequence[str]) -> bool:
     """Whether the cells of a column are names of as many people: each there, once, and no figure."""
     return all(names) and len(set(names)) == len(names) and not re.search(r"\d", "".join(names))
@@ -597,7 +588,7 @@ def _with_measured_key(text: str, table: TableOfPage) -> str:
         keys = [
             key
             for place, key in enumerate(table.keys)
-            if match["word"] in key and not _NO_MEASURE.search(key) and _has_figures(table.rows, place)
+            if match["word"] in key and not NO_MEASURE.search(key) and has_figures(table.rows, place)
             if not (is_sum and any((figure := measure(row[place])) and figure[1] == "date" for row in table.rows))
         ]
         if len(keys) == 1:
@@ -623,53 +614,6 @@ def _texts_between(text: str, words: Iterable[str]) -> list[str]:
 def are_joined(text: str, words: Iterable[str]) -> bool:
     """Whether words are named together, as in `未入金と保留`."""
     return all(map(_JOINING.fullmatch, _texts_between(text, words)))
-
-
-def _sum(cells: Sequence[str]) -> tuple[Decimal, str] | None:
-    """The sum of figures with one unit; None where they have several, or are no figures."""
-    figures = [figure for cell in cells if (figure := measure(cell)) is not None]
-    units = {unit for _, unit in figures}
-    if len(figures) < len(cells) or len(units) != 1 or "date" in units:
-        return None
-    return sum((number for number, _ in figures), Decimal()), units.pop()
-
-
-def _figure_text(measure: tuple[Decimal, str]) -> str:
-    number, unit = measure
-    return f"{unit}{number:,}" if unit[:1] in {"¥", "￥", "$", "€"} and unit else f"{number:,}{unit}"
-
-
-def _has_units(table: TableOfPage, rows: Sequence[tuple[str, ...]], measured_place: int) -> bool:
-    """Whether another column says that the figures of a column have several units, as `通貨` does."""
-    is_money = _OF_MONEY.search(table.keys[measured_place])
-    says = [
-        place
-        for place, key in enumerate(table.keys)
-        if place != measured_place and (_CURRENCY.search(key) or (_UNIT.search(key) and not is_money))
-    ]
-    return any(len({row[place] for row in rows}) > 1 for place in says if not _has_figures(rows, place))
-
-
-def _has_figures(rows: Sequence[tuple[str, ...]], place: int) -> bool:
-    """Whether a column has figures."""
-    return any(measure(row[place]) for row in rows)
-
-
-def _best(
-    rows: Sequence[tuple[str, ...]],
-    place: int,
-    choose: Callable[[Iterable[tuple[Decimal, str]]], tuple[Decimal, str]],
-    is_of_time: bool,
-) -> list[tuple[str, ...]]:
-    """The rows with the most or least of a column; none where its cells are no figures of one unit, or no dates."""
-    filled_rows = [row for row in rows if not NOTHING.fullmatch(row[place])]
-    values = [measure(row[place]) for row in filled_rows]
-    figures = [value for value in values if value is not None]
-    units = {unit for _, unit in figures}
-    if len(figures) < 2 or len(figures) < len(values) or len(units) > 1 or (is_of_time and units != {"date"}):
-        return []
-    best = choose(figures)
-    return [row for row, value in zip(filled_rows, values, strict=True) if value == best]
 
 
 def _empty_asked(text: str, table: TableOfPage) -> tuple[_Named, str]:
