@@ -101,11 +101,11 @@ def _quoted(
         return further[source.page_id]
 
     try:
-        sentences, answers, row, of_table = extracts(asks, sources, scorer, blocks_of, beside, spoken_of)
+        sentences, answers, row, of_table, opening = extracts(asks, sources, scorer, blocks_of, beside, spoken_of)
     except ModelError as error:
         _warn_once(str(error))
         found.trace.add("quote", began, 0, texts=(f"failed: {error}",))
-        sentences, answers, row, of_table = extracts(asks, sources, None, blocks_of, beside, spoken_of)
+        sentences, answers, row, of_table, opening = extracts(asks, sources, None, blocks_of, beside, spoken_of)
     cited = {citation.number for sentence in sentences for citation in sentence.citations}
     sources += tuple(source for others in further.values() for source in others if source.number in cited)
     found.trace.add("quote", began, len(sentences))
@@ -126,7 +126,8 @@ def _quoted(
         or (neighbour is not None and not neighbour.is_told_by(said))
         or rules_out(found.question, row)
     )
-    opening = _unread_files(found, NEAREST if sentences else NOT_FOUND) if is_near or not sentences else ""
+    if is_near or not sentences:
+        opening = _unread_files(found, NEAREST if sentences else NOT_FOUND)
     return AnswerParts(sentences, placed_by_quotes(sentences, sources), opening, is_near)
 
 

@@ -51,6 +51,10 @@ NEAREST = {
     "ja": "質問への答えと言い切れる記載はありません。最も近い記載:",
     "en": "No passage surely answers the question. The nearest:",
 }
+_ONE_PART_UNSURE = {
+    "ja": "資料の記載（「{part}」への答えとは言い切れません）:",
+    "en": "From the documents (whether they answer “{part}” is not sure):",
+}
 _MOST = 4  # statements
 _MOST_OF_SEVERAL = 8  # where several things are asked for
 _MOST_NEAR = 2  # of those that are only near to the question
@@ -100,6 +104,7 @@ class Extracts(NamedTuple):
     answers: bool  # whether they may answer: not where they are only near to the question
     row: tuple[str, ...] = ()  # the cells of the first one, where it is a row of a table that a whole question asks for
     of_table: bool = False  # the first one has rows of a table, which a whole question asks for
+    opening: str = ""  # that a part of the question may not be answered; empty for the usual words
 
 
 def extracts(
@@ -180,8 +185,12 @@ def extracts(
     sentences = [
         sentence_of(candidate, question, names_document=names_documents) for candidate, question in choices.values()
     ]
-    least = SURE_BESIDE if len(documents) > 1 and len(asks) > 1 else SURE
-    is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= least
+    is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= (SURE_BESIDE if len(asks) > 1 else SURE)
+    if len(asks) > 1 and is_sure:
+        unsure = next((ask.text for ask, sure in zip(asks, sureness, strict=True) if sure < SURE), "")
+        template = _ONE_PART_UNSURE["ja" if is_japanese(asks[0].text) else "en"]
+        opening = template.format(part=unsure.strip(" ?？。")) if unsure else ""
+        return Extracts((*stored_answers, *sentences), answers=True, opening=opening)
     if len(asks) > 1 or stored_answers or not picks:
         return Extracts((*stored_answers, *sentences), is_sure)
     first_statement = picks[0].statement
