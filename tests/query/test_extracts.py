@@ -2457,24 +2457,26 @@ def test_a_date_is_found_however_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sureness", "documents", "answers"),
+    ("sureness", "answers", "unsure"),
     [
-        ((0.7, 0.4), ("a.md", "b.md"), True),
-        ((0.7, 0.4), ("a.md", "a.md"), False),
-        ((0.7, 0.2), ("a.md", "b.md"), False),
-        ((0.5, 0.5), ("a.md", "b.md"), False),
+        ((0.7, 0.7), True, ""),
+        ((0.7, 0.1), True, "乙社の日当は"),
+        ((0.1, 0.7), True, "甲社の日当は"),
+        ((0.7, -0.1), False, ""),
+        ((0.5, 0.5), False, ""),
     ],
 )
-def test_parts_that_several_documents_answer_need_be_nearly_sure(
-    sureness: tuple[float, ...], documents: tuple[str, ...], *, answers: bool, monkeypatch: pytest.MonkeyPatch
+def test_where_one_part_is_surely_answered_the_other_is_said_to_be_unsure(
+    sureness: tuple[float, ...], unsure: str, *, answers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = iter(sureness)
     monkeypatch.setattr("rag_assets.query.ask.quoted.extracts.sureness_of", lambda *_, **__: next(values))
     texts = ("甲社の日当は三千円である。", "乙社の日当は八千円である。")
-    sources = [
-        source(text, number, document) for number, (text, document) in enumerate(zip(texts, documents, strict=True), 1)
-    ]
-    assert extracts([Ask("甲社の日当は"), Ask("乙社の日当は")], sources)[1] is answers
+    sources = [source(text, number, "a.md") for number, text in enumerate(texts, start=1)]
+    found = told.extracts([Ask("甲社の日当は？"), Ask("乙社の日当は？")], sources)
+    assert [sentence.text for sentence in found.sentences] == [*texts]
+    assert found.answers is answers
+    assert found.opening == (f"資料の記載（「{unsure}」への答えとは言い切れません）:" if unsure else "")
 
 
 @pytest.mark.parametrize(
