@@ -2476,7 +2476,7 @@ def test_where_one_part_is_surely_answered_the_other_is_said_to_be_unsure(
     found = told.extracts([Ask("甲社の日当は？"), Ask("乙社の日当は？")], sources)
     assert [sentence.text for sentence in found.sentences] == [*texts]
     assert found.answers is answers
-    assert found.opening == (f"資料の記載（「{unsure}」への答えとは言い切れません）:" if unsure else "")
+    assert found.opening == (f"「{unsure}」への答えとは言い切れません。\n資料の記載:" if unsure else "")
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,10 @@ NEAREST = {
     "en": "No passage surely answers the question. The nearest:",
 }
 _ONE_PART_UNSURE = {
-    "ja": "資料の記載（「{part}」への答えとは言い切れません）:",
-    "en": "From the documents (whether they answer “{part}” is not sure):",
+    "ja": "「{part}」への答えとは言い切れません。",
+    "en": "Whether “{part}” is answered is not sure.",
 }
+_PART_CHARS = 60  # of a part of a question that is told of
 _MOST = 4  # statements
 _MOST_OF_SEVERAL = 8  # where several things are asked for
 _MOST_NEAR = 2  # of those that are only near to the question
@@ -189,8 +190,9 @@ def extracts(
     is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= (SURE_BESIDE if len(asks) > 1 else SURE)
     if len(asks) > 1 and is_sure:
         unsure = next((ask.text for ask, sure in zip(asks, sureness, strict=True) if sure < SURE), "")
-        template = _ONE_PART_UNSURE["ja" if is_japanese(asks[0].text) else "en"]
-        opening = template.format(part=unsure.strip(" ?？。")) if unsure else ""
+        language = "ja" if is_japanese(asks[0].text) else "en"
+        note = _ONE_PART_UNSURE[language].format(part=cut(unsure.strip(" ?？。"), _PART_CHARS))
+        opening = f"{note}\n{OPENING[language]}" if unsure else ""
         return Extracts((*stored_answers, *sentences), answers=True, opening=opening)
     if len(asks) > 1 or stored_answers or not picks:
         return Extracts((*stored_answers, *sentences), is_sure)

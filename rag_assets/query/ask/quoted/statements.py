@@ -413,9 +413,8 @@ class _StatementReader:
         if self.lead and not heads and (self.gathered or announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
+            yield from self._closed_list()
             outer = self._outer_heading(line)
-            if outer != self.lead or self.gathered:
-                yield from self._closed_list()
             self.lead, self.gathered = (outer, [line]) if outer else (line, [])
         if not states and (not item or _HEADS.match(line)):
             self.headings.append(line)
