@@ -42,7 +42,7 @@ _SURE_RANK = 0.35  # taken off by the logarithm of the rank of its passage
 _FOREIGN_HELD = 0.2  # of a word that a passage of another language may hold in its own
 SURE = 0.6  # from which a statement is taken for an answer, see `sureness_of`
 # from which a statement is said as answering a part of a question, where that of another part is sure, and as not
-# sure: in six collections and the 138 seven such answers held what was asked for, one did not
+# sure: of 605 questions of five collections and the 138 six that were refused became right with it, two wrong
 SURE_BESIDE = 0.0
 _HELD_SHARE = 0.7  # of the terms of quoted words that the passages of the document must hold
 _LACKING_WORD = 0.8  # taken off where they do not, or share nothing with a long word in katakana, which names a thing
