@@ -155,35 +155,3 @@ def test_long_texts_take_linear_time(text: str) -> None:
 )
 def test_an_item_goes_on_with_the_next_number_of_its_kind(item: str, line: str, *, goes_on: bool) -> None:
     assert counts_on(item, line) is goes_on
-
-
-def test_known_headings_end_lists_and_stand_above_what_is_below_them() -> None:
-    text = (
-        "配送について\n送料は一律800円です\n返品はできません\n用語の定義\n顧客は商品を買う人です\n会員は登録した人です"
-    )
-    read = statements(text, headings={"配送について": 0, "用語の定義": 0})
-    assert [statement.lines for statement in read] == [
-        ("配送について", "送料は一律800円です", "返品はできません"),
-        ("用語の定義", "顧客は商品を買う人です", "会員は登録した人です"),
-    ]
-
-
-def test_heading_that_says_little_goes_with_the_one_it_is_below() -> None:
-    text = (
-        "Changelog\nv2.1.0 (2022-02-24)\nAdded\nKeycloak login\nFixed\nSlow start of the server\n"
-        "v2.0.4 (2022-02-14)\nFixed\nEmpty rows in exports"
-    )
-    versions = {"Changelog": 0, "v2.1.0 (2022-02-24)": 1, "v2.0.4 (2022-02-14)": 1}
-    read = statements(text, headings=versions | {"Added": 2, "Fixed": 2})
-    assert [statement.lines for statement in read if statement.kind is StatementKind.LIST] == [
-        ("v2.1.0 (2022-02-24)", "Added", "Keycloak login"),
-        ("v2.1.0 (2022-02-24)", "Fixed", "Slow start of the server"),
-        ("v2.0.4 (2022-02-14)", "Fixed", "Empty rows in exports"),
-    ]
-
-
-def test_long_heading_that_is_known_is_no_sentence() -> None:
-    heading = "特定健康診査及び特定保健指導の実施に関する基準の一部を改正する省令の施行について"
-    read = statements(f"{heading}\n施行日は令和6年4月1日とする。", headings={heading: 0})
-    assert heading not in [statement.text for statement in read if statement.kind is StatementKind.SENTENCE]
-    assert any(heading in statement.context for statement in read)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Source
-from rag_assets.query.ask.quoted.page_sections import PageBlock, body_rows, header_rows, heading_depths
+from rag_assets.query.ask.quoted.page_sections import PageBlock, body_rows, header_rows
 from rag_assets.query.ask.quoted.statements import Statement, statements
 from rag_assets.query.ask.quoted.wanted import terms_held, terms_of
 from rag_assets.text.folding import fold_name
@@ -114,5 +114,5 @@ def candidates_of(
             terms_held(statement.context),
             name_terms,
         )
-        for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks), heading_depths(blocks))
+        for statement in statements(source.whole_text, header_rows(blocks), body_rows(blocks))
     ]

@@ -171,7 +171,6 @@ def extracts(
         if is_sure and len(asks) < 2:
             best = _with_list(question, ranking, best, sources, blocks_of, beside)
             best = _with_rows_named_beside(question, best, candidates)
-        if is_sure:
             best[0] = _with_edition(question, best[0], blocks_of)
         for candidate in best[: max(0, most)]:
             choices.setdefault(

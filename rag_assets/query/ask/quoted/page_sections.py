@@ -139,11 +139,6 @@ def section_names(blocks: Sequence[PageBlock]) -> frozenset[str]:
     return frozenset(squeezed(name) for heading in headings for name in (heading, _SECTION_CODE.sub("", heading)))
 
 
-def heading_depths(blocks: Sequence[PageBlock]) -> dict[str, int]:
-    """The headings of a page, as lines of passages, each with the number of those that it is below."""
-    return {line: len(block.section) for block in blocks if block.kind == _HEADING for line in block.lines}
-
-
 def header_rows(blocks: Sequence[PageBlock]) -> frozenset[str]:
     """The rows that name the columns of the tables of a page, where one row does."""
     return frozenset(filter(None, (block.header for block in blocks)))

@@ -138,10 +138,7 @@ class Statement:
 
 
 def statements(
-    text: str,
-    headers: Set[str] = frozenset(),
-    body: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-    headings: Mapping[str, int] = MappingProxyType({}),
+    text: str, headers: Set[str] = frozenset(), body: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> list[Statement]:
     """The statements of a passage in its order, each once; those too long to be said are left out.
 
@@ -152,10 +149,9 @@ def statements(
         headers: Rows that are known to name the columns of a table, as lines of the passage.
         body: Rows that are known to stand below names of columns, with these, which count where rules find none; with
             nothing where their table has none.
-        headings: Lines that are known to head what follows, each with the number of those that it is below.
     """
     distinct: dict[tuple[str, str], Statement] = {}
-    for statement in _StatementReader(headers, body, headings).read(text):
+    for statement in _StatementReader(headers, body).read(text):
         duplicate = distinct.get((statement.group, statement.text))
         if duplicate is None or statement.kind is not StatementKind.HEADING:
             distinct[statement.group, statement.text] = statement
@@ -191,7 +187,6 @@ class _StatementReader:
 
     headers: Set[str]
     body: Mapping[str, tuple[str, ...]]
-    depths: Mapping[str, int]  # of known headings
     headings: list[str] = field(default_factory=list)
     item: str = ""  # the last short line with a bullet, which may head a table
     group: str = ""  # the last cell that stood alone in its row, above others of the table
@@ -242,7 +237,7 @@ class _StatementReader:
             elif pair is not None and len(line) <= STATEMENT_CHARS:
                 self.record.append((pair["label"], pair["value"]))
                 self._gather(line)
-            elif line in self.depths or is_heading(line):
+            elif is_heading(line):
                 if _STATES.match(line):
                     yield Statement(line, StatementKind.SENTENCE, self._context)
                 yield from self._heading(line)
@@ -300,7 +295,7 @@ class _StatementReader:
 
     def _closed_list(self) -> Iterator[Statement]:
         yield from self._closed_inner()
-        if self.lead and not all(line in self.depths for line in self.gathered):
+        if self.lead and self.gathered:
             lines = (self.lead, *self.gathered)
             yield Statement(" ".join(lines), StatementKind.LIST, self._context, lines=lines)
         elif self.lead:
@@ -405,32 +400,17 @@ class _StatementReader:
         states = _STATES.match(line) is not None
         is_of_questions = asks(self.following[0]) or (bool(self.gathered) and asks(self.gathered[-1]))
         heads = asks(line) and not item and not is_of_questions
-        heads = (
-            heads
-            or line in self.depths
-            or (self._heads_next(line, item=item) and not (is_step or states or self._is_announced_item(line)))
+        heads = heads or (
+            self._heads_next(line, item=item) and not (is_step or states or self._is_announced_item(line))
         )
         if self.lead and not heads and (self.gathered or announces(self.lead) or is_step or not item):
             self._gather(line)
         else:
             yield from self._closed_list()
-            outer = self._outer_heading(line)
-            self.lead, self.gathered = (outer, [line]) if outer else (line, [])
+            self.lead = line
         if not states and (not item or _HEADS.match(line)):
             self.headings.append(line)
         self.item = line if item else ""
-
-    def _outer_heading(self, line: str) -> str:
-        """Of a known heading that says little by itself, as "Added", the one that it is below, as that of a version;
-        those that it is not below are left.
-        """
-        if (depth := self.depths.get(line)) is None:
-            return ""
-        known = [place for place, heading in enumerate(self.headings) if heading in self.depths]
-        end = next((place for place in known if self.depths[self.headings[place]] >= depth), len(self.headings))
-        del self.headings[end:]
-        above = self.headings[-1] if self.headings and self.headings[-1] in self.depths else ""
-        return above if len(content_words(line)) < _LEAST_WORDS else ""
 
     def _heads_next(self, line: str, *, item: bool) -> bool:
         """Whether a short line heads what follows: by its number or brackets, or as it ends a list of marked items."""
