@@ -140,6 +140,7 @@ def extracts(
             said = sentence_of(wanted_row, weighted_question(asks[0], candidates), names_document=False)
             return Extracts((said,), answers=True, row=tuple(value for _, value in wanted_row.statement.cells))
     choices: dict[tuple[str, str], tuple[Candidate, WeightedQuestion]] = {}
+    ask_of: dict[tuple[str, str], Ask] = {}
     stored_answers: list[Sentence] = []
     sureness = []
     for ask in asks:
@@ -173,9 +174,9 @@ def extracts(
             best = _with_rows_named_beside(question, best, candidates)
             best[0] = _with_edition(question, best[0], blocks_of)
         for candidate in best[: max(0, most)]:
-            choices.setdefault(
-                (candidate.source.document_id, text_of(candidate.statement, question)), (candidate, question)
-            )
+            key = candidate.source.document_id, text_of(candidate.statement, question)
+            choices.setdefault(key, (candidate, question))
+            ask_of.setdefault(key, ask)
     documents = {document for document, _ in choices}
     picks = [candidate for candidate, _ in choices.values()]
     likes = any(
@@ -188,17 +189,25 @@ def extracts(
     ]
     is_sure = max(sureness, default=0.0) >= SURE and min(sureness) >= (SURE_BESIDE if len(asks) > 1 else SURE)
     if len(asks) > 1 and is_sure:
-        unsure = next((ask.text for ask, sure in zip(asks, sureness, strict=True) if sure < SURE), "")
-        language = "ja" if is_japanese(asks[0].text) else "en"
-        note = _ONE_PART_UNSURE[language].format(part=cut(unsure.strip(" ?？。"), _PART_CHARS))
-        opening = f"{note}\n{OPENING[language]}" if unsure else ""
-        return Extracts((*stored_answers, *sentences), answers=True, opening=opening)
+        sure_of = dict(zip(asks, (sure >= SURE for sure in sureness), strict=True))
+        sure_first = sorted(zip(ask_of.values(), sentences, strict=True), key=lambda pair: not sure_of[pair[0]])
+        return Extracts(
+            (*stored_answers, *(each for _, each in sure_first)), answers=True, opening=_part_unsure(sure_of)
+        )
     if len(asks) > 1 or stored_answers or not picks:
         return Extracts((*stored_answers, *sentences), is_sure)
     first_statement = picks[0].statement
     row = first_statement.cells if first_statement.kind is StatementKind.ROW else ()
     of_table = any(_CELL in line for line in first_statement.lines)
     return Extracts(tuple(sentences), is_sure, tuple(value for _, value in row), of_table)
+
+
+def _part_unsure(sure_of: Mapping[Ask, bool]) -> str:
+    """What stands above quotes of which those for a part of the question may not answer it; empty where all do."""
+    language = "ja" if is_japanese(next(iter(sure_of)).text) else "en"
+    unsure = next((ask.text.strip(" ?？。") for ask, is_sure in sure_of.items() if not is_sure), "")
+    note = _ONE_PART_UNSURE[language].format(part=cut(unsure, _PART_CHARS))
+    return f"{note}\n{OPENING[language]}" if unsure else ""
 
 
 def quote_for(text: str, source: Source) -> str:
