@@ -25,6 +25,7 @@ from rag_assets.evaluation.evidence import Corpus, Level, Target, folded
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Evidence, Question
 from rag_assets.models.prompts import fenced, prompted
 from rag_assets.query.stored import StoredTables
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
 
@@ -161,7 +162,7 @@ def _answered(question: Question) -> Iterator[tuple[tuple[str, tuple[str, ...]],
     """Document and answer of a question, and the cells that it quotes, for each evidence; nothing without an answer."""
     answers = tuple(folded(answer) for group in question.answer_contains for answer in group)
     for evidence in question.evidence if answers else ():
-        yield (evidence.document, answers), frozenset(map(folded, evidence.quote.split(" | ")))
+        yield (evidence.document, answers), frozenset(map(folded, evidence.quote.split(CELL_SIGN)))
 
 
 def _synthetic(
@@ -273,7 +274,7 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
         if values:
             at = chance.choice(values)
             code = cells[code_at] if code_at is not None else ""
-            quote = " | ".join(cell for cell in cells[min(name_at, at) : max(name_at, at) + 1] if cell)
+            quote = CELL_SIGN.join(cell for cell in cells[min(name_at, at) : max(name_at, at) + 1] if cell)
             askable.append(_Row(name, code, heads[at], cells[at], quote, cell_range))
     return askable
 

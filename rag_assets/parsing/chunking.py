@@ -15,7 +15,7 @@ from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
 from rag_assets.parsing.flow import around
 from rag_assets.parsing.names import Kind, kind_of
-from rag_assets.text.cells import cover
+from rag_assets.text.cells import CELL_SIGN, cover
 from rag_assets.text.language import cut, detect_language, split_sentences
 from rag_assets.text.plain import announces, asks, is_total, one_line
 from rag_assets.text.scripts import CJK
@@ -207,7 +207,7 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
     if not body:
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
-    if tokenizer.count_tokens([" | ".join(columns)])[0] > budget * _HEADER_SHARE:
+    if tokenizer.count_tokens([CELL_SIGN.join(columns)])[0] > budget * _HEADER_SHARE:
         columns = tuple(_LINK_SUFFIX.sub("", column) for column in columns)
     merged_rows = [_merged_cells(cells, columns) for cells in (columns, *(row.cells for row in body))]
     header, *lines = _lines(merged_rows, columns)
@@ -300,7 +300,7 @@ def _lines(merged_rows: Sequence[_MergedCells], columns: Sequence[str]) -> list[
     texts_by_place = [dict(cells) for cells in merged_rows]
     used_places = sorted({place for row in texts_by_place for place in row})
     lines = [
-        " | ".join(row.get(place, "") for place in used_places if place <= max(row, default=-1))
+        CELL_SIGN.join(row.get(place, "") for place in used_places if place <= max(row, default=-1))
         for row in texts_by_place
     ]
     if not columns or len(used_places) < 2:
@@ -363,7 +363,7 @@ def _cells_above(rows: Sequence[Sequence[str]]) -> list[str]:
     for row in texts:
         lead = next((place for place, text in enumerate(row) if text), 0)
         above = [*above[:lead], *row[lead:]]
-        line = " | ".join(above[:lead])
+        line = CELL_SIGN.join(above[:lead])
         is_group = all(above[:lead]) and not is_total(row[lead]) and len(line) <= _GROUP_CHARS
         groups.append((line if lead > 1 else f"{line}{_ALONE}") if lead and is_group else "")
     return groups
@@ -375,7 +375,7 @@ def _row_text(columns: Sequence[str], cells: _MergedCells, line: str) -> str:
     """
     if not columns:
         return line
-    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in cells)
+    pairs = CELL_SIGN.join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in cells)
     return pairs if not line or (len(pairs) < len(line) and not line.endswith(_ALONE)) else line
 
 

@@ -12,6 +12,7 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.names import has_digit, is_period, is_year
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.scripts import CJK, KANA, KANJI, RADICAL_IDEOGRAPHS, RADICALS
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
@@ -240,7 +241,7 @@ def table_block(
     box: Box | None = None,
 ) -> Block:
     """A table block with its text: a line for each row, ` | ` between cells."""
-    text = "\n".join(" | ".join(cell.replace("\n", " ") for cell in row.cells) for row in rows)
+    text = "\n".join(CELL_SIGN.join(cell.replace("\n", " ") for cell in row.cells) for row in rows)
     return Block(
         BlockKind.TABLE,
         text,
@@ -254,7 +255,7 @@ def table_block(
 
 def row_text(cells: Iterable[str]) -> str:
     """The line of a row in the text of a table, without ends that are empty."""
-    return " | ".join(cells).replace("\n", " ").rstrip(" |")
+    return CELL_SIGN.join(cells).replace("\n", " ").rstrip(" |")
 
 
 def rows_above_figures(rows: Sequence[Sequence[str]]) -> int:

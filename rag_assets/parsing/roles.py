@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
+from rag_assets.text.cells import CELL_SIGN
 
 _ENTRIES = 5
 _SHARE = 0.8  # of the lines of a page
@@ -76,6 +77,6 @@ def _names_others(block: Block) -> bool:
 def _lines(blocks: Sequence[Block]) -> Iterator[str]:
     for block in blocks:
         if block.kind is BlockKind.TABLE:
-            yield from (" | ".join(row.cells).replace("\n", " ") for row in block.rows)
+            yield from (CELL_SIGN.join(row.cells).replace("\n", " ") for row in block.rows)
         elif block.kind not in _BESIDE:
             yield from block.text.split("\n")

@@ -1,10 +1,13 @@
-"""Cells of a sheet: references in A1 notation, as `B4` and `B4:F20`, and the areas that they name, from 0."""
+"""Cells: what stands between them in a line of text; of a sheet, references in A1 notation, as `B4` and `B4:F20`, and
+the areas that they name, from 0.
+"""
 
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 MAXIMUM_ROWS, MAXIMUM_COLUMNS = 1 << 20, 1 << 14
+CELL_SIGN = " | "  # between the cells of a row in the text of a page
 _CELL = r"\$?([A-Za-z]{1,4})\$?([0-9]{1,9})"
 _REFERENCE = re.compile(f"{_CELL}(?::{_CELL})?")
 

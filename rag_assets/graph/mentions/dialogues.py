@@ -31,18 +31,12 @@ from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import TERM, EntityTypes
 from rag_assets.graph.mentions.extraction import Mention, RelationshipKind, RelationshipMention
 from rag_assets.graph.mentions.pages import Window, window_text
-from rag_assets.graph.mentions.spans import (
-    CELL_SIGN,
-    FoldedText,
-    Span,
-    capitalised_names,
-    identifiers,
-    without_overlaps,
-)
+from rag_assets.graph.mentions.spans import FoldedText, Span, capitalised_names, identifiers, without_overlaps
 from rag_assets.graph.names import LONGEST_CHARS, is_name
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.structured import merged, parse_json
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.plain import one_line

@@ -19,8 +19,9 @@ from itertools import zip_longest
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
-from rag_assets.graph.mentions.spans import CELL_SIGN, Span
+from rag_assets.graph.mentions.spans import Span
 from rag_assets.parsing.records import page_text
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.language import detect_language, is_torn, split_sentences
 from rag_assets.text.scripts import HIRAGANA, ITEM_LETTERS
 from rag_assets.text.tokens import estimate_tokens

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.graph.entity_types import PRODUCT, TERM
-from rag_assets.graph.mentions.spans import CELL_SIGN, SYMBOL, Span, stands_alone
+from rag_assets.graph.mentions.spans import SYMBOL, Span, stands_alone
 from rag_assets.graph.names import is_name, plain_words
 from rag_assets.processes.workers import WorkerEnded, Workers, connect, serve
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA, LATIN_CAPITALS
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
 from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name, plain_words
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.scripts import KANJI, KATAKANA, KATAKANA_LETTERS
 
@@ -48,7 +49,6 @@ _LAST_SIGNS = ".,:;?!)'="
 _SHORTEST = 4
 _LONGEST = 120
 
-CELL_SIGN = " | "  # between the cells of a row in the text of a page
 SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
 _JOINED_NAME = re.compile(r"(?:[A-Z][\w'’.-]+,? ){1,4}(?:and|&) [A-Z][\w'’.-]+(?: [A-Z][\w'’.-]+){0,3}")
 _JOINED = re.compile(r" (?:and|or|to|from|on|with|versus|vs\.?) ")  # what two names run together by

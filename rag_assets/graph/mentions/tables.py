@@ -33,11 +33,11 @@ from rag_assets.graph.mentions.pages import (
     window_text,
 )
 from rag_assets.graph.mentions.recognizers import Recognizer
-from rag_assets.graph.mentions.spans import CELL_SIGN
 from rag_assets.models.dialogue import Dialogue, side_by_side
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.plain import squeezed
 
 _DOCUMENTS_AT_ONCE = 256

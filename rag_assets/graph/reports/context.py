@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
@@ -310,7 +311,7 @@ def _degrees(relationships: Sequence[Relationship]) -> Counter[str]:
 
 
 def _line(*cells: str) -> str:
-    return " | ".join(one_line(cell) for cell in cells)
+    return CELL_SIGN.join(one_line(cell) for cell in cells)
 
 
 def _length(text: str) -> int:

@@ -23,7 +23,7 @@ from rag_assets.contracts.formats import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, table_block
 from rag_assets.parsing.names import is_period
 from rag_assets.parsing.plain.text import decode_text
-from rag_assets.text.cells import cover, format_range
+from rag_assets.text.cells import CELL_SIGN, cover, format_range
 
 Record = tuple[int, list[str]]  # its number as a spreadsheet would count it, its fields
 
@@ -311,7 +311,7 @@ def _extent(cells: Sequence[str]) -> int:
 def _line_blocks(lines: Sequence[Record], sections: Sections, *, above: bool) -> Iterator[Block]:
     for place, (number, cells) in enumerate(lines):
         texts = [cell for cell in cells if cell]
-        text = f"{texts[0].rstrip(':：')}: {texts[1]}" if len(texts) == 2 else " | ".join(texts)
+        text = f"{texts[0].rstrip(':：')}: {texts[1]}" if len(texts) == 2 else CELL_SIGN.join(texts)
         cell_range = format_range(number, 1, number, max(1, _extent(cells)))
         is_first_alone = place == 0 and above and len(texts) == 1
         if is_first_alone and len(text) <= _TITLE_CHARS and not _NO_TITLE.search(text):

@@ -13,7 +13,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.contents.contents import Contents, DocumentEntry
 from rag_assets.query.contents.pages import PageBlock, PageContents
 from rag_assets.serve.mcp.schemas import TextBlock
-from rag_assets.text.cells import Area, parse_area
+from rag_assets.text.cells import CELL_SIGN, Area, parse_area
 from rag_assets.text.plain import one_line
 
 _LINE_CHARS = 4000  # longer lines are given in pieces
@@ -141,7 +141,7 @@ def _row_texts(block: PageBlock) -> Iterator[str]:
             texts[cell.column_index] = one_line(cell.text)
             if cell.row_span > 1 and not row.header:
                 spans[cell.column_index] = texts[cell.column_index], cell.row_span - 1
-        text, area = " | ".join(texts).rstrip(" |"), parse_area(row.cell_range)
+        text, area = CELL_SIGN.join(texts).rstrip(" |"), parse_area(row.cell_range)
         yield f"{area.top + 1}: {text}" if area else text
 
 

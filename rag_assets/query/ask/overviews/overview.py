@@ -54,6 +54,7 @@ from rag_assets.query.ask.quoted.extracts import quote_for
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import Hit
 from rag_assets.query.stored import StoredTables
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import content_terms, content_words, fold_name, held_share
 from rag_assets.text.language import cut, split_sentences
 from rag_assets.text.plain import announces, counted, one_line
@@ -82,7 +83,6 @@ _SUMMARY_CHARS = 220  # of one of them
 _ENOUGH = 3  # of them, from which no others are said
 _LEAST_SAID = 2  # of them that are sentences, from which rows and labels are left out
 _DOCUMENT_TYPE = "document_type"
-_CELL = " | "
 _PARTS_NAMED = 5  # headings or sheets of one document
 _CARRIED = 0.5  # of the words of a sentence that a model wrote, which the passage that is cited for it holds
 _LIST = re.compile(r"^[^、]{1,60}(?:、[^、]{1,60})+$")  # headings, sheets or columns, as summaries join them
@@ -290,7 +290,9 @@ def _tell_summary(writer: "_Writer", document: str, names: Collection[str], stor
 def _is_title(line: str, names: Collection[str]) -> bool:
     """Whether a line with which a document begins says more than its name, and is no row of a table."""
     folded_line = fold_name(line)
-    return _CELL not in line and bool(_SAYS_SOMETHING.search(line)) and not any(folded_line in name for name in names)
+    return (
+        CELL_SIGN not in line and bool(_SAYS_SOMETHING.search(line)) and not any(folded_line in name for name in names)
+    )
 
 
 def _headings(document: str, content: Mapping[int, str], names: Collection[str], stored: StoredTables) -> list[str]:

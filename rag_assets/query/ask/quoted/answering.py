@@ -32,8 +32,8 @@ from rag_assets.query.filters import NO_FILTERS
 from rag_assets.query.results import Hit
 from rag_assets.query.search.composite import Ask, parts_of
 from rag_assets.query.search.rewriting_rules import asks_of_the_same, referred, with_history
+from rag_assets.text.cells import CELL_SIGN
 
-_CELL = " | "
 _TOPIC = re.compile("(?!その|この|それ|これ)[^、。は]{1,12}は")  # that a question names by itself
 _OPEN, _CLOSED = '[「『"]?', '[」』"]?'
 _DOCUMENTS_OF_LEGEND = 2  # of the first passages
@@ -155,7 +155,7 @@ def _with_named_rows(found: Found, hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages, each first one of a page with tables followed by those of it that hold rows which the question names,
     and were not found.
     """
-    first = {hit.page_id: hit for hit in reversed(hits) if hit.page_id and _CELL in hit.text}
+    first = {hit.page_id: hit for hit in reversed(hits) if hit.page_id and CELL_SIGN in hit.text}
     pages = sorted(first.values(), key=lambda hit: hit.rank)[:_PAGES_OF_ROWS]
     if not pages:
         return tuple(hits)

@@ -43,6 +43,7 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.composite import Ask
 from rag_assets.query.search.rewriting_rules import asks_of_the_same, keywords
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.language import cut, is_japanese
 from rag_assets.text.plain import announces, one_line, squeezed
 
@@ -95,7 +96,6 @@ _MEASURED = re.compile(  # a figure with its unit
 _CONFLICTING = 0.5  # of the best score, from which another document's other figures are said, too
 _CONFLICTING_LOG_ODDS = 1.0  # below those of the best, as far as these are sure
 _CONFLICTING_ALIKE = 0.3  # Jaccard coefficient of the terms of such statements
-_CELL = " | "
 
 
 class Extracts(NamedTuple):
@@ -198,14 +198,14 @@ def extracts(
         return Extracts((*stored_answers, *sentences), is_sure)
     first_statement = picks[0].statement
     row = first_statement.cells if first_statement.kind is StatementKind.ROW else ()
-    of_table = any(_CELL in line for line in first_statement.lines)
+    of_table = any(CELL_SIGN in line for line in first_statement.lines)
     return Extracts(tuple(sentences), is_sure, tuple(value for _, value in row), of_table)
 
 
 def _part_unsure(sure_of: Mapping[Ask, bool]) -> str:
     """What stands above quotes of which those for a part of the question may not answer it; empty where all do."""
     language = "ja" if is_japanese(next(iter(sure_of)).text) else "en"
-    unsure = next((ask.text.strip(" ?？。") for ask, is_sure in sure_of.items() if not is_sure), "")
+    unsure = next((one_line(ask.text).strip(" ?？。") for ask, is_sure in sure_of.items() if not is_sure), "")
     note = _ONE_PART_UNSURE[language].format(part=cut(unsure, _PART_CHARS))
     return f"{note}\n{OPENING[language]}" if unsure else ""
 

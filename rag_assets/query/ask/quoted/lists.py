@@ -25,6 +25,7 @@ from rag_assets.query.ask.quoted.ranking import NEGATION, placed_statement
 from rag_assets.query.ask.quoted.said import MOST_ANSWER_CHARS, WHOLE_CHARS
 from rag_assets.query.ask.quoted.statements import RESTRICTS, Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import WeightedQuestion, is_named, number_counted, terms_of
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import announces, one_line, squeezed
 
@@ -38,7 +39,6 @@ _WINDOW_LINES = 12
 _WINDOWS_READ = 16  # those that share most with the question
 _LEAST_WHOLE = 2  # lines, of which the first announces the others
 _SECTION = re.compile(r"(?P<outer>\d+(?:[.．]\d+)*)[.．](?P<last>\d+)[.．]?\s")
-_CELL = " | "
 
 
 def answering_part(
@@ -103,7 +103,7 @@ def is_of_list(question: WeightedQuestion, best: Statement) -> bool:
     """
     is_named = question.keyed(best) or any(value.isdecimal() and value in question.weights for _, value in best.cells)
     is_lead = any(map(announces, best.lines or (best.text,)))
-    is_lead = is_lead or any(ITEM.match(line) or _CELL in line for line in best.lines[1:])
+    is_lead = is_lead or any(ITEM.match(line) or CELL_SIGN in line for line in best.lines[1:])
     is_lead = is_lead and best.kind in {StatementKind.LIST, StatementKind.SENTENCE}
     return (question.wanted.several and not is_named) or (is_lead and not question.wanted.measured)
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from rag_assets.query.ask.quoted.item_marks import ITEM, counts_on, is_first_item
 from rag_assets.query.ask.quoted.passage_lines import split_cells, together
 from rag_assets.query.ask.quoted.wanted import codes_named, is_code, is_named
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import FULL_DATE, fold_name
 from rag_assets.text.plain import announces, is_total, one_line, squeezed
 
@@ -25,7 +26,6 @@ _HEADING = "heading"
 _TABLE = "table"
 _ITEM = "list_item"
 _PARAGRAPH = "paragraph"
-_CELL = " | "
 _BESIDE = frozenset({"header", "caption"})  # what is no part of the text
 _NOTE = "note"
 _MOST_MERGED = 8  # columns at the left of a table
@@ -114,7 +114,7 @@ class PageBlock:
             if not any(map(is_total, above[:filled])):
                 for place in range(min(filled, len(above), _MOST_MERGED)):
                     cells[place] = above[place]
-                    lines.append(_plain(_CELL.join(cells)))
+                    lines.append(_plain(CELL_SIGN.join(cells)))
             above = cells
         return tuple(lines)
 

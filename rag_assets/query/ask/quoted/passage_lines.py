@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag_assets.query.ask.quoted.item_marks import ITEM, form_and_number
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import content_words
 from rag_assets.text.plain import announces, asks, one_line
 from rag_assets.text.scripts import IDEOGRAPHS
@@ -11,7 +12,6 @@ from rag_assets.text.scripts import IDEOGRAPHS
 STATEMENT_CHARS = 300
 _PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next, as "U.S." or "Table 6." does
 _HEADING_CHARS = 40
-CELL = " | "
 _NO_TITLE = re.compile(r"[：:。．・…？?！!]|\.\s|\.$|://|^[\d\s.,]+$")
 _CELL_END = re.compile(r"(?:^| )\|(?=\s|$)")  # also of an empty cell, whose blanks are one
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
@@ -185,7 +185,7 @@ def step_number(line: str) -> int:
 
 def is_row(line: str) -> bool:
     """Whether a line has cells."""
-    return CELL in line or line.endswith(CELL.rstrip())
+    return CELL_SIGN in line or line.endswith(CELL_SIGN.rstrip())
 
 
 def is_heading(line: str) -> bool:

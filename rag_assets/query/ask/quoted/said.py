@@ -18,6 +18,7 @@ from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
 from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import NOTHING, TERM_WEIGHTS, WeightedQuestion, term_kind, terms_of
 from rag_assets.query.ask.quotes import stands_in
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import FULL_DATE
 from rag_assets.text.language import cut
 from rag_assets.text.plain import asks, one_line
@@ -32,7 +33,6 @@ _MOST_CHARS = dict.fromkeys(StatementKind, STATEMENT_CHARS) | {
 }
 ROW_CHARS = 200
 _ROW_OF_SEVERAL_CHARS = 500
-_CELL = " | "
 _LETTER = re.compile(r"\w")
 
 
@@ -43,7 +43,7 @@ def sentence_of(candidate: Candidate, question: WeightedQuestion, *, names_docum
     text = text_of(candidate.statement, question)
     lacks = [value for _, value in candidate.statement.cells if one_line(value) not in text]
     if any(not NOTHING.fullmatch(value) and not asks(value) for value in lacks) and text[-1:] != "…":
-        text += f"{_CELL}…"
+        text += f"{CELL_SIGN}…"
     text = f"{candidate.edition}: {text}" if candidate.edition else text
     for source, items in groupby(candidate.continued, key=lambda pair: pair[0]):
         quote = cut(" ".join(item for _, item in items if item in text), STATEMENT_CHARS)
@@ -83,11 +83,11 @@ def _row(statement: Statement, question: WeightedQuestion, room: int) -> str:
     """The cells of a row with their headers, behind what heads its group where that is asked for; of a wide one those
     that share most with the question, the first of them also beside the one that is known to answer.
     """
-    group = f"{statement.group}{_CELL}" if question.share(terms_of(statement.group)) > 0 else ""
+    group = f"{statement.group}{CELL_SIGN}" if question.share(terms_of(statement.group)) > 0 else ""
     if not any(header for header, _ in statement.cells):
         return f"{group}{statement.text}"
     texts = _chosen_cells(statement, question, room)
-    return f"{group}{_CELL.join(texts[place] for place in sorted(texts))}"
+    return f"{group}{CELL_SIGN.join(texts[place] for place in sorted(texts))}"
 
 
 def _chosen_cells(statement: Statement, question: WeightedQuestion, room: int) -> dict[int, str]:
@@ -104,13 +104,13 @@ def _chosen_cells(statement: Statement, question: WeightedQuestion, room: int) -
     chosen: dict[int, str] = {}
     if (answering := statement.answering) is not None and order[0] != answering:
         most = max(room, _MOST_CHARS[StatementKind.ROW])
-        name = _cut(texts[order[0]], max(most // 3, most - len(texts[answering]) - len(_CELL)))
-        chosen = {order[0]: name, answering: _cut(texts[answering], most - len(name) - len(_CELL))}
-        room -= sum(len(text) + len(_CELL) for text in chosen.values())
+        name = _cut(texts[order[0]], max(most // 3, most - len(texts[answering]) - len(CELL_SIGN)))
+        chosen = {order[0]: name, answering: _cut(texts[answering], most - len(name) - len(CELL_SIGN))}
+        room -= sum(len(text) + len(CELL_SIGN) for text in chosen.values())
     for place in order:
         if place not in chosen and (not chosen or len(texts[place]) <= room):
             chosen[place] = texts[place]
-            room -= len(texts[place]) + len(_CELL)
+            room -= len(texts[place]) + len(CELL_SIGN)
     return chosen
 
 

@@ -13,6 +13,7 @@ from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
 from rag_assets.query.ask.quoted.statements import Statement, StatementKind
 from rag_assets.query.ask.quoted.wanted import NOTHING, AnswerTraits
 from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import content_words, fold_name, shares_held
 from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
@@ -22,7 +23,6 @@ _WORD = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_-]{{2,}}")
 _ASKED = re.compile(rf"何[{KANJI}]{{0,2}}|いつ|どこ|誰|いく[つら]|どの|どれ")
 _POINTS_BACK = re.compile(r"\b(?:for|of|in|with) (?:that|this|the same) [a-z]+|\bones?\b")
 _SHARED_COLUMNS = 0.6  # of the row with fewer cells, from which two are of one table
-_CELL = " | "
 _OF_COLUMNS = "日名者"  # ends of what columns are called, which may be left out
 _HELD = 0.6  # of the words of a question that its answer holds
 
@@ -75,7 +75,7 @@ class SpokenOf:
     def is_told_by(self, parts: AnswerParts) -> bool:
         """Whether an answer begins with the row that was spoken of."""
         quotes = [citation.quote for sentence in parts.sentences[:1] for citation in sentence.citations[:1]]
-        return quotes == [self.quote] and _CELL in self.quote
+        return quotes == [self.quote] and CELL_SIGN in self.quote
 
     def is_row_unnamed(self, question: str, columns: Set[str], statement: Statement) -> bool:
         """Whether a statement is another row of the table than was spoken of, and the question names nothing of it.
@@ -119,7 +119,7 @@ def tells_own_words(question: str, parts: AnswerParts) -> bool:
 def tells_column(question: str, parts: AnswerParts) -> bool:
     """Whether all that a question names are headers of the row that an answer begins with."""
     row = parts.sentences[0].text if parts.sentences else ""
-    named = [cell.partition(": ")[0] for cell in row.split(_CELL) if ": " in cell]
+    named = [cell.partition(": ")[0] for cell in row.split(CELL_SIGN) if ": " in cell]
     headers = [fold_name(header.rpartition(" > ")[2]) for header in named]
     return all(any(_is_called(header, word) for header in headers) for word in map(fold_name, own_words(question)))
 

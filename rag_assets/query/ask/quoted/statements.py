@@ -20,7 +20,6 @@ from types import MappingProxyType
 
 from rag_assets.query.ask.quoted.item_marks import ITEM, counts_on, is_first_item
 from rag_assets.query.ask.quoted.passage_lines import (
-    CELL,
     ENDED,
     STATEMENT_CHARS,
     is_heading,
@@ -32,6 +31,7 @@ from rag_assets.query.ask.quoted.passage_lines import (
     split_cells,
     step_number,
 )
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import content_words
 from rag_assets.text.language import cut
 from rag_assets.text.plain import announces, asks, is_total, one_line, squeezed
@@ -318,7 +318,7 @@ class _StatementReader:
         self._gather(line)
         if is_alone:
             self.above, self.is_below = (), None
-            heads = CELL in self.following[0]
+            heads = CELL_SIGN in self.following[0]
             self.group = values[0] if heads and not self.is_listed else ""
             self.is_listed = True
             if heads:
@@ -363,7 +363,7 @@ class _StatementReader:
         spanning_cells = _spanning(self.above, values) if is_headed else ()
         total = is_total(values[0])
         self.above = (*spanning_cells, *values[len(spanning_cells) :]) if is_headed and not total else ()
-        group = "" if total else CELL.join(filter(None, (self.group, *spanning_cells)))
+        group = "" if total else CELL_SIGN.join(filter(None, (self.group, *spanning_cells)))
         yield Statement(line, kind, context, tuple(cells), group=group)
 
     def _names(self, line: str, values: Sequence[str]) -> Iterator[Statement]:

@@ -27,10 +27,10 @@ from rag_assets.query.ask.tables.table_fields import asks_for_fields, fields_nam
 from rag_assets.query.ask.tables.table_rows import MOST_ROWS, RowsAsked
 from rag_assets.query.results import Hit
 from rag_assets.query.search.composite import parts_of
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 
-_CELL = " | "
 _TABLES_OF = 6  # passages found, whose documents' tables a question for rows may mean
 _FILES_CALLED = 3  # files that a question names, whose tables are read beside these
 _MOST_TABLE_ROWS = 20_000  # of all these tables
@@ -90,7 +90,7 @@ def rows_answer(found: Found) -> AnswerParts | None:
     selections = next(filter(None, called), [(page, selection) for page, _, selection in selected])
     if selections is called[1] and row_question.is_short_for(
         [table for _, table, _ in selected],
-        [str(hit.citation).rpartition(" › ")[2] for hit in found.hits if _CELL in hit.text],
+        [str(hit.citation).rpartition(" › ")[2] for hit in found.hits if CELL_SIGN in hit.text],
     ):
         return None
     if not selections:
@@ -203,7 +203,7 @@ def fields_answer(
 
 def _of_tables(found: Found) -> dict[str, Hit]:
     """By document, the first passage of a table, of the best passages."""
-    of_tables = [hit for hit in found.hits[:_TABLES_OF] if _CELL in hit.text or hit.citation.cell_range]
+    of_tables = [hit for hit in found.hits[:_TABLES_OF] if CELL_SIGN in hit.text or hit.citation.cell_range]
     return {hit.document_id: hit for hit in reversed(of_tables)}
 
 

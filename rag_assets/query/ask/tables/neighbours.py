@@ -18,6 +18,7 @@ from rag_assets.contracts.ports import Turn
 from rag_assets.query.ask.quoted.wanted import is_named
 from rag_assets.query.ask.tables.page_tables import Selection, TableOfPage
 from rag_assets.query.ask.tables.table_rows import QUESTION_CHARS, called_names
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HAN, KATAKANA_AND_MARKS
@@ -60,7 +61,6 @@ _SURE = frozenset({"次", "直後", "直前", "next", "previous", "following", "
 _BOUNDARY = re.compile(r"[のでには、,「『\"'・\s]$")
 _LEAST_NAME = 2  # characters
 _LEAST_ROWS = 2
-_CELL = " | "
 _ARROW = "→"
 _FOLLOWS = re.compile(r"次|後|続|前|先立|→|\b(?:then|next|after|before|follow\w*|preced\w*|previous)\b")
 _DAY = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?")
@@ -226,7 +226,7 @@ class NeighbourAsked:
         """
         if not texts or self.is_end:
             return True
-        cells = [cell.partition(": ")[2] or cell for cell in texts[0].splitlines()[0].split(_CELL)]
+        cells = [cell.partition(": ")[2] or cell for cell in texts[0].splitlines()[0].split(CELL_SIGN)]
         if len(texts[0].splitlines()) == 1 and any(
             self._rest(fold_name(_NUMBER.sub("", cell))) is not None for cell in cells
         ):
@@ -238,13 +238,13 @@ class NeighbourAsked:
         holding = [at for at, line in enumerate(lines[0]) if word in line]
         if holding and (holding[-1] < len(lines[0]) - 1 if self.step > 0 else holding[0] > 0):
             return True
-        return not (self.is_sure and (_CELL in texts[0] or any(_ARROW in text for text in texts)))
+        return not (self.is_sure and (CELL_SIGN in texts[0] or any(_ARROW in text for text in texts)))
 
     def _says(self, line: str, word: str) -> bool:
         if _ARROW in line:
             before, _, behind = line.partition(_ARROW)
             return word in (before if self.step > 0 else behind)
-        return word in line and _CELL not in line and _FOLLOWS.search(line.replace(word, " ")) is not None
+        return word in line and CELL_SIGN not in line and _FOLLOWS.search(line.replace(word, " ")) is not None
 
 
 def _is_placed(rest: str, table: TableOfPage) -> bool:

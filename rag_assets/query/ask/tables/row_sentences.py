@@ -10,6 +10,7 @@ from itertools import accumulate, takewhile
 from rag_assets.query.ask.answers import Sentence, SentenceCitation
 from rag_assets.query.ask.quoted.passage_lines import STATEMENT_CHARS
 from rag_assets.query.ask.tables.page_tables import Selection
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.language import cut
 from rag_assets.text.plain import one_line
 
@@ -17,7 +18,6 @@ _ROWS_CHARS = 900
 _ROW_CHARS = 200
 _LEAST_CELLS = 4  # of a wide row, by which a passage is told to hold it
 _WHOLE_CHARS = 60  # of a cell, up to which it stands in a passage on one line
-_CELL = " | "
 _MORE = {"ja": "（ほか {count} 件）", "en": "(and {count} more)"}
 
 
@@ -76,9 +76,9 @@ def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide:
         return ""
     if not is_wide:
         return next((cut(line, STATEMENT_CHARS) for line, parts in lines if parts.issuperset(shown_cells)), "")
-    starts = [place for place, (line, parts) in enumerate(lines) if _CELL not in line and shown_cells[0] in parts]
+    starts = [place for place, (line, parts) in enumerate(lines) if CELL_SIGN not in line and shown_cells[0] in parts]
     for start in starts:
-        window = [*takewhile(lambda pair: _CELL not in pair[0], lines[start : start + len(set(cells))])]
+        window = [*takewhile(lambda pair: CELL_SIGN not in pair[0], lines[start : start + len(set(cells))])]
         for length in range(2, len(window) + 1):
             window_parts = set[str]().union(*(parts for _, parts in window[:length]))
             if window_parts.issuperset(shown_cells[: max(_LEAST_CELLS, length - 1)]):
@@ -89,13 +89,13 @@ def _quote(lines: Sequence[tuple[str, set[str]]], cells: Sequence[str], is_wide:
 def _parts(line: str) -> set[str]:
     """The cells of a line, also those that hold bars, and the values behind their labels."""
     plain = one_line(line)
-    cells = [cell.strip() for end in (_CELL, _CELL.strip()) for cell in plain.split(end)]
+    cells = [cell.strip() for end in (CELL_SIGN, CELL_SIGN.strip()) for cell in plain.split(end)]
     return {*cells, *(value for cell in cells for value in (cell.partition(": ")[2],) if value)}
 
 
 def _row_text(row: Sequence[tuple[str, str]]) -> str:
     """A row, of a long one the first cells."""
     cells = [f"{column}: {value}" if column else value for column, value in row]
-    lengths = list(accumulate(len(cell) + len(_CELL) for cell in cells))
+    lengths = list(accumulate(len(cell) + len(CELL_SIGN) for cell in cells))
     fit = [cell for cell, length in zip(cells, lengths, strict=True) if length <= _ROW_CHARS]
-    return cut(_CELL.join(fit or cells[:1]), STATEMENT_CHARS)
+    return cut(CELL_SIGN.join(fit or cells[:1]), STATEMENT_CHARS)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from rag_assets.query.ask.tables.page_tables import IN_BRACKETS
 from rag_assets.query.ask.tables.table_rows import COUNT_ASKED, OWN_COUNT, PEOPLE_ASKED
+from rag_assets.text.cells import CELL_SIGN
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import is_total
 from rag_assets.text.scripts import HAN, HIRAGANA, KATAKANA_AND_MARKS
 
-_CELL = " | "
 _CIRCLED = re.compile("[①-⑳❶-❿]")  # which count lines
 _NUMBER_OF_ROWS = re.compile(  # of what stands in rows, not of what one has, as 桁数
     r"(?P<noun>項目|カラム|列|フィールド|画面|機能|テーブル|ファイル|行|レコード)の?数?(?<=数)(?:は|を教えて(?:ください)?|(?:は|が)?(?:何|いくつ)(?:ですか)?)?[?？。]?$"
@@ -57,7 +57,7 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
     asked = IN_BRACKETS.sub("", fold_name(unicodedata.normalize("NFKC", question)).rstrip("?？。"))
     text = OWN_COUNT.sub(r"\1\2何件", re.sub("(?<=全部で)いくつ(?=です|$)", "何個", asked))
     plain = [unicodedata.normalize("NFKC", _CIRCLED.sub("・", sentence)) for sentence in said]
-    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
+    rows = [line for sentence in plain for line in sentence.splitlines() if CELL_SIGN in line]
     count_match = COUNT_ASKED.search(text) or PEOPLE_ASKED.search(text)
     if count_match and re.search(rf"^[{HIRAGANA}?？。]*$|\bare there\b", text[count_match.end() :]):
         own_match = OWN_COUNT.search(asked)
@@ -67,15 +67,15 @@ def are_sample(question: str, said: Sequence[str]) -> bool:
         number = rf"{noun}(?:数|の数|は|が|:)[^|\n]{{0,12}}\d|\d\s?(?:{noun}|[件個つ])|総数: \d"
         return not any(re.search(number, fold_name(sentence)) for sentence in plain)
     if _SUM_IS_ASKED.search(text) and plain and not any(map(_TOTAL_SAID.search, plain)):
-        return not any(_MONEY_SAID.search(sentence) for sentence in plain if _CELL not in sentence)
-    if len(rows) < _LEAST_SAMPLE or _CELL not in plain[0]:
+        return not any(_MONEY_SAID.search(sentence) for sentence in plain if CELL_SIGN not in sentence)
+    if len(rows) < _LEAST_SAMPLE or CELL_SIGN not in plain[0]:
         return False
     if _HOW_MANY.search(text) and not _FIGURE.search(plain[0]):
         return True
     if _SAMPLED_SUM.search(text) and not _OF_TOTAL.search(text):
-        parts = re.split(r" \| |\n", _CELL.join(plain))
+        parts = re.split(r" \| |\n", CELL_SIGN.join(plain))
         with_total = [row for row in rows if any(map(_names_total, re.findall(r"([^|:]+): ", row)))]
-        values = [part.rpartition(": ")[2] for part in with_total[0].split(_CELL)] if len(with_total) == 1 else []
+        values = [part.rpartition(": ")[2] for part in with_total[0].split(CELL_SIGN)] if len(with_total) == 1 else []
         is_named = any(len(value) > 1 and fold_name(value) in asked for value in values)  # the row, which has its own
         return not is_named and not any(_names_total(part.rpartition(": ")[2]) for part in parts)
     return _SAMPLED_EXTREME.search(text) is not None
@@ -89,7 +89,7 @@ def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], ow
     """Whether statements hold a number of what a question counts, beyond those that the question names."""
     unit = count_match["unit"]
     is_japanese_text = is_japanese(text)
-    rows = [line for sentence in plain for line in sentence.splitlines() if _CELL in line]
+    rows = [line for sentence in plain for line in sentence.splitlines() if CELL_SIGN in line]
     if not rows and not is_japanese_text:
         return True
     alike = "人名" if unit in {"人", "名"} else unit or "件"
@@ -99,7 +99,7 @@ def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], ow
     number = rf"{figure}{blank}{units}(?!ずつ|目|以[上下]|未満|まで|を?超)"
     number = number if unit else rf"^[^|]*{number}[^|]*$" if is_japanese_text else r"^[^|]*\d[^|]*$"
     counts = "" if unit in {"件", "行", "人", "名"} else "|数量"
-    label_pattern = rf"(?:^|{re.escape(_CELL)})(?:[^|:]*(?:[{alike}]|の)数|総数{counts}|合?計): \W?\d"
+    label_pattern = rf"(?:^|{re.escape(CELL_SIGN)})(?:[^|:]*(?:[{alike}]|の)数|総数{counts}|合?計): \W?\d"
     before = text[: count_match.start()]
     pattern = f"{label_pattern}|{_number_named(before)}"
     in_row, in_text = f"{number}|{pattern}", f"{_number_in_text(before, unit or '')}|{pattern}"
@@ -107,7 +107,7 @@ def _says_number(text: str, count_match: re.Match[str], plain: Sequence[str], ow
     return any(label in text for label in labels) or any(
         match[0] not in text
         for sentence in plain
-        for match in re.finditer(in_row if _CELL in sentence or not is_japanese_text else in_text, sentence)
+        for match in re.finditer(in_row if CELL_SIGN in sentence or not is_japanese_text else in_text, sentence)
     )
 
 
@@ -132,7 +132,7 @@ def _number_named(asked: str) -> str:
     if not names:
         return "(?!)"
     below = (
-        rf"{re.escape(names[-1])}[^|:\n]*: [\d.,]+(?=$|\n|{re.escape(_CELL)})"
+        rf"{re.escape(names[-1])}[^|:\n]*: [\d.,]+(?=$|\n|{re.escape(CELL_SIGN)})"
         if names[-1][-1] in "数口計量"
         else "(?!)"
     )
